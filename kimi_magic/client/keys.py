@@ -1,0 +1,96 @@
+"""The API key: where it comes from, what is wrong with it, and keeping it out of sight.
+
+Order: the argument, `KIMI_API_KEY`, `EVOLINK_API_KEY`, the system keyring (service `kimi_magic`,
+user `api_key`) where the `keyring` package is installed. A `Key` shows nothing of itself in any
+repr, and `scrub` takes every piece of it out of a text that came from elsewhere, since servers echo
+keys in their errors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import ConfigError
+
+ENVIRONMENT = ("KIMI_API_KEY", "EVOLINK_API_KEY")
+_PIECE = 6  # characters: a shorter run of them gives nothing away
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Key:
+    """An API key and the name of the place that it came from."""
+
+    secret: str = field(repr=False)
+    source: str = "argument"
+
+    def __repr__(self) -> str:
+        return f"Key(set, from {self.source})"
+
+    def authorization(self) -> str:
+        """The value of the `Authorization` header (`bearerAuth` of the API page)."""
+        return f"Bearer {self.secret}"
+
+    def scrub(self, text: str) -> str:
+        """`text` without any six characters of the key in a row."""
+        body = self.secret.removeprefix("sk-")
+        pieces = {body[i : i + _PIECE] for i in range(max(1, len(body) - _PIECE + 1))}
+        hidden = [False] * len(text)
+        for start in range(len(text)):
+            size = min(_PIECE, len(body))
+            if text[start : start + size] in pieces:
+                hidden[start : start + size] = [True] * size
+        if not any(hidden):
+            return text
+        shown: list[str] = []
+        for character, secret in zip(text, hidden, strict=True):
+            if not secret:
+                shown.append(character)
+            elif not shown or shown[-1] != "[key]":
+                shown.append("[key]")
+        return "".join(shown)
+
+
+def find_key(given: str | None = None, environ: Mapping[str, str] | None = None) -> Key | None:
+    """The key to use, or None where there is none anywhere.
+
+    Raises `ConfigError` for one that no HTTP header can carry; the message never quotes it.
+    """
+    environ = os.environ if environ is None else environ
+    if given is not None:
+        return _checked(given, "argument")
+    for name in ENVIRONMENT:
+        if name in environ:
+            return _checked(environ[name], name)
+    secret = _from_keyring(environ)
+    return _checked(secret, "the system keyring") if secret else None
+
+
+def _checked(secret: str, source: str) -> Key:
+    padded, secret = secret, secret.strip(" \t")
+    if not secret:
+        raise ConfigError(f"The API key in {source} is empty.", hint="Set it, or remove the variable.")
+    if any(c in padded for c in "\r\n"):
+        raise ConfigError(
+            f"The API key in {source} has a line break in it.", hint="Copy it again as one line."
+        )
+    if not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise ConfigError(
+            f"The API key in {source} has characters that no key has (spaces, quotes of another script …).",
+            hint="Copy it again from the key page.",
+        )
+    return Key(secret, source)
+
+
+def _from_keyring(environ: Mapping[str, str]) -> str | None:
+    if environ is not os.environ:
+        return None
+    try:
+        import keyring
+    except ImportError:
+        return None
+    try:
+        return keyring.get_password("kimi_magic", "api_key")
+    except keyring.errors.KeyringError:  # no usable keyring on this machine is as good as no key
+        return None
