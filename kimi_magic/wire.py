@@ -466,7 +466,7 @@ class Request:
         except UnicodeEncodeError:
             raise RequestError(
                 "messages: the text holds half a surrogate pair, which UTF-8 cannot write.",
-                hint="Repair the string, for example with s.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace').",
+                hint="Repair it: s.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace').",
             ) from None
         except (TypeError, msgspec.EncodeError) as error:
             raise RequestError(f"The request is not JSON: {error}.") from None

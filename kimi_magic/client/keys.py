@@ -87,10 +87,11 @@ def _from_keyring(environ: Mapping[str, str]) -> str | None:
     if environ is not os.environ:
         return None
     try:
-        import keyring
+        import keyring  # type: ignore[import-not-found]  # optional
     except ImportError:
         return None
     try:
-        return keyring.get_password("kimi_magic", "api_key")
+        secret = keyring.get_password("kimi_magic", "api_key")
     except keyring.errors.KeyringError:  # no usable keyring on this machine is as good as no key
         return None
+    return str(secret) if secret else None

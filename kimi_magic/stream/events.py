@@ -138,7 +138,7 @@ def decode_event(name: bytes, data: bytes) -> Event | ErrorEvent | None:
     Raises ValueError where a documented event, or one without a name, is not a JSON object.
     """
     try:
-        return _decode(data)
+        return _decode(data)  # type: ignore[no-any-return]  # a Decoder of a union is untyped
     except (msgspec.DecodeError, RecursionError):
         return _decode_slowly(name, data)
 

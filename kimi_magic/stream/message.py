@@ -95,7 +95,7 @@ class MessageStream:
             except ValueError:
                 raise self._failed(
                     StreamDecodeError(
-                        f"The stream holds an event that is not JSON: {data[:60].decode('utf-8', 'replace')!r}.",
+                        f"An event of the stream is not JSON: {data[:60].decode('utf-8', 'replace')!r}.",
                         hint="What arrived is kept. Run the cell again.",
                     )
                 ) from None
