@@ -1,1 +1,87 @@
-"""kimi_magic."""
+"""Kimi in a Jupyter notebook.
+
+    %load_ext kimi_magic      then %%kimi cells; %kimi help says the rest
+
+    from kimi_magic import Client, AsyncClient, kimi
+
+Names are loaded when they are first used, so that `%load_ext` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import Kimi, Reply
+    from .client import AsyncClient, Client
+    from .config import KimiMagic
+    from .errors import Interrupted, KimiError
+    from .usage import PRICES, Price
+    from .wire import Message
+
+    kimi: Kimi
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PRICES",
+    "AsyncClient",
+    "Client",
+    "Interrupted",
+    "Kimi",
+    "KimiError",
+    "KimiMagic",
+    "Message",
+    "Price",
+    "Reply",
+    "kimi",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
+
+_HOMES = {
+    "AsyncClient": "client",
+    "Client": "client",
+    "Interrupted": "errors",
+    "Kimi": "api",
+    "KimiError": "errors",
+    "KimiMagic": "config",
+    "Message": "wire",
+    "PRICES": "usage",
+    "Price": "usage",
+    "Reply": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "kimi":
+        value: Any = _make_kimi()
+    elif name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _make_kimi() -> Kimi:
+    """The chat of this process, one for the magics and for Python."""
+    from .api import Kimi
+
+    return Kimi()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext kimi_magic`."""
+    from .magics import load
+
+    load(shell, __getattr__("kimi"))
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext kimi_magic`."""
+    from .magics import unload
+
+    unload(shell)

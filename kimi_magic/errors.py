@@ -25,6 +25,8 @@
         ├── StreamDecodeError       an event that is not JSON
         └── EmptyResponseError         a finished reply without any content
 
+    Interrupted                 by the user: a KeyboardInterrupt, so that no `except Exception` hides it
+
 The text of each is one line: the cause, then the next step. `partial` holds what had arrived of
 the reply (a `wire.Message`), `request_id` the server's name for the request, where known.
 """
@@ -34,17 +36,9 @@ from __future__ import annotations
 from typing import Any
 
 
-class KimiError(Exception):
-    """Base of all errors raised on purpose.
-
-    `hint` is the next step, appended to the message. IPython prints the one line and no traceback,
-    because the mistake is never in the code that the traceback would show.
-    """
-
-    partial: Any = None
-    """What had arrived of the reply (`wire.Message`), or None."""
-    request_id: str | None = None
-    """The server's name for the request (`request_id` of the error body, or the header)."""
+class _OneLine(BaseException):
+    """What IPython prints of our errors: the one line and no traceback, because the mistake is never
+    in the code that the traceback would show."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         self.message = " ".join(message.split())
@@ -54,6 +48,22 @@ class KimiError(Exception):
     def _render_traceback_(self) -> list[str]:
         """IPython's hook for an exception's own rendering (see `InteractiveShell.showtraceback`)."""
         return [f"{type(self).__name__}: {self}"]
+
+
+class Interrupted(_OneLine, KeyboardInterrupt):
+    """The user interrupted a reply; what had arrived is kept."""
+
+
+class KimiError(_OneLine, Exception):
+    """Base of all errors raised on purpose.
+
+    `hint` is the next step, appended to the message.
+    """
+
+    partial: Any = None
+    """What had arrived of the reply (`wire.Message`), or None."""
+    request_id: str | None = None
+    """The server's name for the request (`request_id` of the error body, or the header)."""
 
 
 class ConfigError(KimiError):

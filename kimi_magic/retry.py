@@ -70,8 +70,9 @@ class Hosts:
     _until: dict[str, float] = field(default_factory=dict)
 
     def order(self, now: float) -> tuple[str, ...]:
-        """Those that rest go last. now: seconds on the clock that `failed` was told."""
-        return tuple(sorted(self.urls, key=lambda url: self._until.get(url, 0.0) > now))
+        """Those that rest go last, the one that has rested longest first among them. now: seconds on
+        the clock that `failed` was told."""
+        return tuple(sorted(self.urls, key=lambda url: max(self._until.get(url, now), now)))
 
     def failed(self, url: str, now: float) -> None:
         self._until[url] = now + self.rest
@@ -110,15 +111,18 @@ def attempts(
 
 def is_retryable(failure: KimiError) -> bool:
     """Whether the same request may be sent again."""
-    if failure.partial is not None and failure.partial.content:
+    if failure.partial is not None and not failure.partial.is_empty:
         return False
     if isinstance(failure, QuotaError):
         return False
-    if isinstance(failure, GatewayError):
-        return failure.status != 200 and (failure.status is None or failure.status >= 500)
     if isinstance(failure, (RateLimitError, ServerError, ConnectError, TimeoutError, StreamError)):
         return True
-    return isinstance(failure, APIError) and failure.status in (408, 409)
+    return isinstance(failure, APIError) and _passes(failure.status)
+
+
+def _passes(status: int | None) -> bool:
+    """Whether what this HTTP status tells of may be over in a moment."""
+    return status in (408, 409, 429) or (status is not None and status >= 500)
 
 
 def _wait(failure: KimiError, backoff: float, longest: float) -> float:

@@ -370,6 +370,15 @@ class Message:
         return "\n\n".join(b.thinking for b in self.content if isinstance(b, ThinkingBlock))
 
     @property
+    def is_empty(self) -> bool:
+        """No reader could have seen anything of it: no block, or only text and thinking without a
+        character."""
+        return all(
+            (isinstance(b, TextBlock) and not b.text) or (isinstance(b, ThinkingBlock) and not b.thinking)
+            for b in self.content
+        )
+
+    @property
     def tool_uses(self) -> list[ToolUseBlock]:
         """The calls of our own tools, not those that the server runs."""
         return [b for b in self.content if type(b) is ToolUseBlock]
@@ -395,12 +404,16 @@ class Message:
             id=str(json.get("id") or ""),
             model=str(json.get("model") or ""),
             content=tuple(content_blocks(json.get("content") or [])),
-            stop_reason=json.get("stop_reason"),
-            stop_sequence=json.get("stop_sequence"),
+            stop_reason=_str_or_none(json.get("stop_reason")),
+            stop_sequence=_str_or_none(json.get("stop_sequence")),
             usage=Usage(json.get("usage")),
             request_id=request_id,
             extra={k: v for k, v in json.items() if k not in known},
         )
+
+
+def _str_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def user(content: str | Iterable[Block]) -> Json:
@@ -526,6 +539,8 @@ def _check_messages(messages: Sequence[Json]) -> None:
         raise RequestError("messages: at least one is needed.")
     before = None
     for n, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise RequestError(f"messages[{n}]: must be an object with role and content.")
         role = message.get("role")
         if role not in ("user", "assistant"):
             raise RequestError(f"messages[{n}].role: must be user or assistant, not {role!r}.")
@@ -565,6 +580,7 @@ def _check_pairs(messages: Sequence[Json]) -> None:
 # --- errors -------------------------------------------------------------------------------------
 
 _BY_STATUS: dict[int, type[APIError]] = {
+    402: QuotaError,
     401: AuthenticationError,
     403: AuthenticationError,
     429: RateLimitError,
@@ -577,6 +593,9 @@ _BY_TYPE: dict[str, type[APIError]] = {
     "overloaded_error": OverloadedError,
     "api_error": ServerError,
     "invalid_request_error": BadRequestError,
+    "not_found_error": BadRequestError,
+    "request_too_large": BadRequestError,
+    "billing_error": QuotaError,
 }
 _HINTS: dict[type[APIError], str] = {
     AuthenticationError: "Check KIMI_API_KEY (%kimi status says where the key comes from).",
@@ -600,23 +619,31 @@ def api_error(
     body = body if isinstance(body, dict) else {}
     inner = body.get("error", body)
     inner = inner if isinstance(inner, dict) else {"message": inner}
-    kind = str(inner.get("type") or inner.get("code") or "") or None
-    text = str(inner.get("message") or body.get("detail") or "no message")[:500]
+    kind = _printable(inner.get("type") or inner.get("code"), 80) or None
+    text = _printable(inner.get("message") or body.get("detail"), 500) or "no message"
     cls = _error_class(status, kind, text)
     hint = _HINTS.get(cls, "")
     if "reasoning_content" in text or ("thinking" in text and cls is BadRequestError):
         hint = "Thinking blocks of earlier turns must go back unchanged: start afresh with %kimi new."
     where = f"{status} {kind}" if status and kind else str(status or kind or "error")
     error = cls(f"The server answered {where}: {text.rstrip('.')}.", hint=hint, status=status, type=kind)
-    error.request_id = request_id or body.get("request_id")
+    error.request_id = request_id or _printable(body.get("request_id"), 200) or None
     error.retry_after = retry_after
     return error
+
+
+def _printable(value: Any, longest: int) -> str:
+    """The server's words without what would steer a terminal."""
+    text = " ".join(str(value or "")[: 2 * longest].split())
+    return "".join(c for c in text if c.isprintable())[:longest]
 
 
 def _error_class(status: int | None, kind: str | None, text: str) -> type[APIError]:
     quota = any(mark in f"{kind} {text}".lower() for mark in _QUOTA)
     if quota and status in (None, 402, 403, 429):
         return QuotaError
-    if status is None:
-        return _BY_TYPE.get(kind or "", ServerError)
+    if status is None and kind in _BY_TYPE:
+        return _BY_TYPE[kind]
+    if status is None:  # some gateways put a status where the type belongs
+        status = int(kind) if kind and kind.isascii() and kind.isdigit() and len(kind) == 3 else 500
     return _BY_STATUS.get(status, ServerError if status >= 500 else BadRequestError)

@@ -3,13 +3,16 @@
 keys      the API key: where it comes from, what is wrong with it, and keeping it out of sight
 hosts     base URLs in all spellings
 exchange  what both drivers share: the HTTP request, the reply, foreign errors made ours
-drivers   the two classes and their streams
+streams   one reply as it comes, blocking and async
+lines     ending a blocking read from another thread
+drivers   the two classes
 """
 
-from .drivers import AsyncClient, AsyncMessageStream, Client, SyncMessageStream
+from .drivers import AsyncClient, Client
 from .exchange import Limits
 from .hosts import BASE_URLS, base_urls
 from .keys import Key, find_key
+from .streams import AsyncMessageStream, SyncMessageStream
 
 __all__ = [
     "BASE_URLS",

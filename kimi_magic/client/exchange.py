@@ -8,7 +8,7 @@ send, to read and to sleep.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import httpx
 from .. import retry
 from ..errors import ConfigError, ConnectError, KimiError, RequestError, TimeoutError
 from ..stream import Event, Reply
-from ..wire import Message, Request
+from ..wire import Block, Message, Request
 from .keys import Key
 
 SIMULATED = "x-kimi-simulator"
@@ -53,15 +53,42 @@ class Setup:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A request's bytes in groups: handed over in one piece, what the socket does not take at once is
+    copied again and again. `clear` frees them, whoever still holds the request then (a traceback,
+    the cycle that httpx ties)."""
+
+    _GROUP = 256 * 1024
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data = self._data
+        return (data[i : i + self._GROUP] for i in range(0, len(data), self._GROUP))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for group in self:
+            yield group
+
+    def clear(self) -> None:
+        self._data = b""
+
+
 class Exchange:
     """One request and its attempts. `attempt` is what to do now; `reply` is what came of it."""
 
     def __init__(self, setup: Setup, request: Request) -> None:
         self._setup = setup
-        self._body = request.encode()
+        self._body = _Body(request.encode())
         self._plan = retry.attempts(setup.hosts.order(setup.clock()), setup.policy, random.random)
         self.attempt = next(self._plan)
         self.reply: Reply | None = None
+        self.sent = 0
+        """How many requests it has taken so far."""
 
     @property
     def message(self) -> Message:
@@ -71,17 +98,26 @@ class Exchange:
     def simulated(self) -> bool:
         return self.reply is not None and SIMULATED in self.reply.headers
 
-    def http_request(self) -> httpx.Request:
-        """The attempt's request, ready to be sent."""
-        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+    def http_request(self, **extensions: Any) -> httpx.Request:
+        """The attempt's request, ready to be sent. extensions: further ones of httpx."""
+        self.sent += 1
+        url = httpx.URL(f"{self.attempt.base_url}/v1/messages")
+        headers = {
+            "host": url.netloc.decode("ascii"),
+            "content-type": "application/json",
+            "content-length": str(len(self._body)),
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",  # a proxy that compresses a stream holds it back
+            "user-agent": "kimi-magic",
+        }
         if self._setup.key is not None:
             headers["authorization"] = self._setup.key.authorization()
         return httpx.Request(
             "POST",
-            f"{self.attempt.base_url}/v1/messages",
+            url,
             headers=headers | self._setup.headers,
-            content=self._body,
-            extensions={"timeout": self._setup.limits.timeout().as_dict()},
+            stream=self._body,
+            extensions={"timeout": self._setup.limits.timeout().as_dict(), **extensions},
         )
 
     def start(self, response: httpx.Response) -> Reply:
@@ -103,50 +139,65 @@ class Exchange:
         assert self.reply is not None
         return self.reply.close(self._setup.utc())
 
-    def next_attempt(self, cause: Exception) -> retry.Attempt:
-        """What to try after `cause`; raises it, as ours, where that is the end."""
-        failure = self._ours(cause)
+    def next_attempt(self, failure: KimiError) -> retry.Attempt:
+        """What to try after `failure`; raises it where that is the end."""
         if isinstance(failure, (ConnectError, TimeoutError)) and not getattr(failure, "stale", False):
             self._setup.hosts.failed(self.attempt.base_url, self._setup.clock())
         self.attempt = self._plan.send(failure)
+        self.reply = None
         return self.attempt
 
+    def let_go(self) -> None:
+        """Free the request's bytes: nothing more will be sent."""
+        self._body.clear()
+
+    def failure(self, cause: Exception) -> KimiError:
+        """A foreign error as ours, and any without a piece of the key."""
+        error = cause if isinstance(cause, KimiError) else self._ours(cause)
+        return error if self._setup.key is None else _scrubbed(error, self._setup.key)
+
     def _ours(self, cause: Exception) -> KimiError:
-        if isinstance(cause, KimiError):
-            return self._scrubbed(cause)
         name = type(cause).__name__
-        if self.reply is not None and isinstance(cause, httpx.TransportError):
-            if isinstance(cause, httpx.ReadTimeout):
-                error: KimiError = TimeoutError(
-                    f"The server fell silent for {self._setup.limits.silence:.0f} s inside the reply.",
-                    hint="What arrived is kept. Run the cell again.",
-                )
-                error.partial, error.request_id = self.reply.message, self.reply.request_id
-                return error
+        if self.reply is None:
+            return self._no_reply(cause, name)
+        if not isinstance(cause, httpx.ReadTimeout):
             return self.reply.broken(name)
-        return self._no_reply(cause, name)
+        error = TimeoutError(
+            f"The server fell silent for {self._setup.limits.silence:g} s inside the reply.",
+            hint="What arrived is kept. Run the cell again.",
+        )
+        error.partial, error.request_id = self.reply.message, self.reply.request_id
+        return error
 
     def _no_reply(self, cause: Exception, name: str) -> KimiError:
         url = self.attempt.base_url
         if isinstance(cause, (httpx.ReadTimeout, httpx.WriteTimeout)):
             return TimeoutError(
-                f"{url} did not answer within {self._setup.limits.silence:.0f} s.", hint="Run the cell again."
+                f"{url} did not answer within {self._setup.limits.silence:g} s.", hint="Run the cell again."
             )
-        if isinstance(cause, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
-            return ConfigError(f"{url}: {cause}.", hint="Check KIMI_BASE_URL and the proxy variables.")
+        if isinstance(cause, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError)):
+            return ConfigError(
+                f"{url}: the request cannot be sent{_reason(cause)}.",
+                hint="Check KIMI_BASE_URL and the proxy variables.",
+            )
+        stale = isinstance(cause, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError))
+        said = f"{url} broke the connection off before an answer" if stale else f"No connection to {url}"
         error = ConnectError(
-            f"No connection to {url} ({name}{_reason(cause)}).",
+            f"{said} ({name}{_reason(cause)}).",
             hint="Check the network, KIMI_BASE_URL and the proxy variables.",
         )
-        error.stale = isinstance(cause, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError))
+        error.stale = stale
         return error
 
-    def _scrubbed(self, error: KimiError) -> KimiError:
-        if self._setup.key is not None:
-            clean = self._setup.key.scrub(str(error))
-            if clean != str(error):
-                error.message, error.hint, error.args = clean, "", (clean,)
-        return error
+
+def _scrubbed(error: KimiError, key: Key) -> KimiError:
+    """`error` without a piece of the key, which servers echo."""
+    for name in ("message", "hint", "type", "request_id"):
+        text = getattr(error, name, None)
+        if text and key.scrub(text) != text:
+            setattr(error, name, key.scrub(text))
+            error.args = (f"{error.message} {error.hint}".strip(),)
+    return error
 
 
 def _reason(cause: Exception) -> str:
@@ -154,14 +205,16 @@ def _reason(cause: Exception) -> str:
     return f": {text}" if text else ""
 
 
-def build_request(stream: bool, fields: Mapping[str, Any]) -> Request:
+def build_request(fields: Mapping[str, Any]) -> Request:
     """A `Request` from keyword arguments in the API's words.
 
     `output_config` and `cache_control` are taken in the API's shape as well as by `effort`,
-    `schema` and `cache_ttl`. Raises `RequestError` for a field that the API does not have.
+    `schema` and `cache_ttl`; blocks may stand in a message's content as they came in a reply.
+    Raises `RequestError` for a field that the API does not have.
     """
     fields = dict(fields)
     config = dict(fields.pop("output_config", None) or {})
+    _refuse_unknown("output_config.", config, {"effort", "format"})
     if config:
         fields.setdefault("effort", config.get("effort"))
         fields.setdefault("schema", (config.get("format") or {}).get("schema"))
@@ -171,12 +224,25 @@ def build_request(stream: bool, fields: Mapping[str, Any]) -> Request:
     choice = fields.get("tool_choice")
     if isinstance(choice, Mapping):
         fields["tool_choice"] = choice.get("type")
-    unknown = sorted(set(fields) - set(Request.__dataclass_fields__))
-    if unknown:
-        raise RequestError(
-            f"{unknown[0]}: not a field of this API.",
-            hint=f"It has {', '.join(sorted(Request.__dataclass_fields__))}.",
-        )
-    for name in ("messages", "stop_sequences", "tools"):
-        fields[name] = tuple(fields.get(name) or ())
-    return Request(**{**fields, "stream": stream})
+    _refuse_unknown("", fields, set(Request.__dataclass_fields__))
+    stops = fields.get("stop_sequences") or ()
+    fields["stop_sequences"] = (stops,) if isinstance(stops, str) else tuple(stops)
+    fields["tools"] = tuple(fields.get("tools") or ())
+    fields["messages"] = tuple(_plain(m) for m in fields.get("messages") or ())
+    return Request(**fields)
+
+
+def _refuse_unknown(where: str, fields: Mapping[str, Any], known: set[str]) -> None:
+    for name in fields:
+        if name not in known:
+            raise RequestError(
+                f"{where}{name}: not a field of this API.", hint=f"It has {', '.join(sorted(known))}."
+            )
+
+
+def _plain(message: Any) -> Any:
+    """A message whose blocks are JSON objects; what is no message is left for `Request.check`."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(content, (list, tuple)):
+        return message
+    return {**message, "content": [b.json if isinstance(b, Block) else b for b in content]}

@@ -10,7 +10,11 @@ import os
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+import httpx
+
 from ..errors import ConfigError
+
+_HINT = "It looks like https://host or http://127.0.0.1:8000 (KIMI_BASE_URL)."
 
 BASE_URLS = ("https://direct.evolink.ai", "https://api.evolink.ai")
 """`servers` of the API page: long connections first, the second as the fallback."""
@@ -24,7 +28,9 @@ def base_urls(
     environ = os.environ if environ is None else environ
     if given is None:
         given = environ.get("KIMI_BASE_URL", "").strip() or BASE_URLS
-    urls = given.split(",") if isinstance(given, str) else given
+    urls = [url for url in given.split(",") if url.strip()] if isinstance(given, str) else given
+    if not urls:
+        raise ConfigError("No base URL is given.", hint=_HINT)
     return tuple(_normal(url) for url in urls)
 
 
@@ -32,15 +38,13 @@ def _normal(url: str) -> str:
     url = url.strip()
     try:
         parts = urlsplit(url)
-        host = parts.hostname
-        port = parts.port
-    except ValueError:
-        parts, host, port = None, None, None
-    if parts is None or parts.scheme not in ("http", "https") or not host or port == 0:
-        raise ConfigError(
-            f"The base URL {url!r} is not usable.",
-            hint="It looks like https://host or http://127.0.0.1:8000 (KIMI_BASE_URL).",
-        )
+        usable = parts.scheme in ("http", "https") and parts.port != 0
+        (parts.hostname or "").encode("idna")
+        usable = usable and bool(httpx.URL(url).host)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable:
+        raise ConfigError(f"The base URL {url!r} is not usable.", hint=_HINT)
     if parts.query or parts.fragment or parts.username or parts.password:
         raise ConfigError(
             "The base URL has a query, a fragment or a password in it.",

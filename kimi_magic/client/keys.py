@@ -16,6 +16,7 @@ from ..errors import ConfigError
 
 ENVIRONMENT = ("KIMI_API_KEY", "EVOLINK_API_KEY")
 _PIECE = 6  # characters: a shorter run of them gives nothing away
+_SHORTEST = 3  # characters: a shorter "key" stands in every sentence
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,12 +34,14 @@ class Key:
         return f"Bearer {self.secret}"
 
     def scrub(self, text: str) -> str:
-        """`text` without any six characters of the key in a row."""
+        """`text` without any six characters of the key in a row (a shorter key: without all of it)."""
         body = self.secret.removeprefix("sk-")
-        pieces = {body[i : i + _PIECE] for i in range(max(1, len(body) - _PIECE + 1))}
+        size = min(_PIECE, len(body))
+        if size < _SHORTEST:
+            return text
+        pieces = {body[i : i + size] for i in range(len(body) - size + 1)}
         hidden = [False] * len(text)
-        for start in range(len(text)):
-            size = min(_PIECE, len(body))
+        for start in range(len(text) - size + 1):
             if text[start : start + size] in pieces:
                 hidden[start : start + size] = [True] * size
         if not any(hidden):

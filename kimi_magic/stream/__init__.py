@@ -2,6 +2,7 @@
 
     sse       bytes → (event name, data): lines end at CR, LF or CRLF and nowhere else
     events    data → one typed event; what the API documents, and what it does not
+    blocks    deltas → one content block
     message   events → a `Message` that is valid at any moment (`MessageStream`)
     reply     one HTTP reply, whatever came: events, whole JSON, an error, an HTML page (`Reply`)
 

@@ -92,7 +92,7 @@ class ErrorEvent(_Typed, frozen=True, tag="error"):
     """An error after the 200; raised by `MessageStream`, never handed on."""
 
     error: Any = None
-    request_id: str | None = None
+    request_id: Any = None
 
 
 class UnknownEvent(_Typed, frozen=True, tag=""):
@@ -184,7 +184,7 @@ def _no_constant(name: str) -> Any:
 
 def _from_json(value: Json, name: bytes) -> Event | ErrorEvent:
     kind = value.get("type") or name.decode("utf-8", "replace")
-    index = value["index"] if isinstance(value.get("index"), int) else 0
+    index = _index(value.get("index"))
     match kind:
         case "message_start":
             return MessageStart(_object(value.get("message")))
@@ -206,6 +206,10 @@ def _from_json(value: Json, name: bytes) -> Event | ErrorEvent:
     if "error" in value and "type" not in value:  # the shape that OpenAI-like gateways send
         return ErrorEvent(value["error"], value.get("request_id"))
     return UnknownEvent(value)
+
+
+def _index(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) and -(2**53) < value < 2**53 else 0
 
 
 def _object(value: Any) -> Json:

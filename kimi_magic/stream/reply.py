@@ -10,10 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from ..errors import GatewayError, IncompleteStreamError, KimiError, TimeoutError
 from ..wire import Message, api_error
+from .blocks import mended
 from .events import Event, Ping, parse_json
 from .message import MessageStream
 from .sse import BOM
@@ -41,9 +43,9 @@ class Reply:
         self.headers = {k.lower(): v for k, v in headers.items()}
         self.request_id = self.headers.get("request-id") or self.headers.get("x-request-id")
         self._stream = MessageStream(self.request_id)
-        self._body: list[bytes] | None = None if status == 200 else []  # of what is no stream
+        self._body: list[bytes] | None = None if status // 100 == 2 else []  # of what is no stream
         self._head: bytes | None = b""  # what came before it is known which of the two this is
-        self._held: list[Event] = []
+        self._held: list[Event] | None = []  # until the content begins
         self._progress_at = now
         self._progress_limit = progress_limit
 
@@ -58,13 +60,15 @@ class Reply:
         return self._stream.done
 
     def feed(self, chunk: bytes, now: float = 0.0) -> Iterator[Event]:
-        chunk = self._events_in(chunk)
-        if not chunk:
-            return
-        progress = False
+        if self._head is not None or self._body is not None:
+            chunk = self._events_in(chunk)
+        progress = self._body is not None
         for event in self._stream.feed(chunk):
             progress = progress or type(event) is not Ping
-            yield from self._release(event)
+            if self._held is None:
+                yield event
+            else:
+                yield from self._release(event)
         if progress:
             self._progress_at = now
         elif now - self._progress_at > self._progress_limit:
@@ -81,6 +85,8 @@ class Reply:
             for event in self._whole(b"".join(self._body), now_utc):
                 yield from self._release(event)
         self._stream.close()
+        yield from self._held or ()
+        self._held = None
 
     def broken(self, cause: str) -> KimiError:
         """The error for a connection that broke inside the reply."""
@@ -97,43 +103,41 @@ class Reply:
         return error
 
     def _release(self, event: Event) -> Iterator[Event]:
-        if self._held or not self._stream.has_output:
-            self._held.append(event)
-            if self._stream.has_output or self._stream.done:
-                yield from self._held
-                self._held = []
-        else:
-            yield event
+        """`event` and those that were held back before it, as soon as the content has begun."""
+        held = [*(self._held or ()), event]
+        self._held = held if self._held is not None and not self._stream.has_output else None
+        if self._held is None:
+            yield from held
 
     def _events_in(self, chunk: bytes) -> bytes:
         """The part of the body that is events: nothing where it is JSON or a page, which its first
-        byte tells (`{`, `[`, `<`)."""
+        byte tells (`{`, `[`, `<`). White space before it is how some relays keep a connection alive."""
         if self._body is not None:
             self._body.append(chunk)
             return b""
-        if self._head is None:
-            return chunk
-        self._head += chunk
-        start = self._head.removeprefix(BOM).lstrip()
-        if not start or BOM.startswith(self._head):
+        head = ((self._head or b"") + chunk).lstrip()
+        start = head.removeprefix(BOM).lstrip()
+        if not start or BOM.startswith(head):
+            self._head = head[: len(BOM)]
             return b""
-        chunk, self._head = self._head, None
+        self._head = None
         if start[:1] in (b"{", b"[", b"<"):
-            self._body = [chunk]
+            self._body = [start]
             return b""
-        return chunk
+        return start
 
     def _whole(self, body: bytes, now_utc: float) -> Iterator[Event]:
         """A body that came in one piece: a message, as events, or the error that it is."""
         try:
-            value = parse_json(body.removeprefix(BOM))
+            value = mended(parse_json(body.removeprefix(BOM)))
         except ValueError:
             value = None
         if not isinstance(value, dict):
             raise self._gateway_error(body, now_utc)
-        if self.status != 200 or "error" in value:
+        good = self.status // 100 == 2
+        if not good or value.get("error") is not None or value.get("type") == "error":
             raise api_error(
-                None if self.status == 200 else self.status,
+                None if good else self.status,
                 value,
                 request_id=self.request_id,
                 retry_after=self._retry_after(now_utc),
@@ -146,7 +150,8 @@ class Reply:
         text = body[:100_000].decode("utf-8", "replace")
         title = _TITLE.search(text)
         said = " ".join(html.unescape(title[1] if title else _TAG.sub(" ", text)).split())
-        busy = self.status >= 500
+        said = "".join(c for c in said if c.isprintable())
+        busy = self.status >= 500 or self.status in (408, 429)
         return GatewayError(
             f"Something that is not the API answered with status {self.status}: {said[:120] or 'nothing'!r}.",
             hint="Run the cell again in a moment." if busy else "Check KIMI_BASE_URL and the proxy settings.",
@@ -164,6 +169,7 @@ class Reply:
             except (KeyError, ValueError):
                 continue
         try:
-            return max(0.0, parsedate_to_datetime(self.headers["retry-after"]).timestamp() - now_utc)
-        except (KeyError, ValueError):
+            date = parsedate_to_datetime(self.headers["retry-after"])
+            return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now_utc)
+        except (KeyError, ValueError, OverflowError):
             return None

@@ -1,0 +1,239 @@
+"""`kimi`, the notebook's chat from Python, and the same door for the magics.
+
+It puts the parts together: settings → client (or the embedded simulator) → session → a view. All of
+it is made on first use, so that loading costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from .client import AsyncClient, find_key
+from .config import KimiMagic
+from .conversation import COMPLETE, Conversation, Turn
+from .display import Ending, View, show
+from .errors import ConfigError
+from .render import ReplyView, ShownUsage, bundle, sources
+from .session import Ask, Plan, Session, TurnStream, Worker
+from .usage import Record, totals
+from .wire import Block, Json, Message, TextBlock, content_blocks
+
+SIMULATOR_URL = "http://simulator.invalid"
+"""Base URL of the embedded simulator: a name that no network can resolve."""
+
+SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
+
+
+def would_simulate(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the embedded simulator would answer."""
+    environ = os.environ if environ is None else environ
+    if settings.simulator != "auto":
+        return settings.simulator == "always"
+    return not environ.get("KIMI_BASE_URL", "").strip() and find_key(None, environ) is None
+
+
+def connect(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> tuple[AsyncClient, bool]:
+    """The client that the settings and the environment ask for, and whether it is the simulator.
+
+    Raises `ConfigError` where there is no key and the simulator may not answer.
+    """
+    environ = os.environ if environ is None else environ
+    if not would_simulate(settings, environ):
+        key = find_key(None, environ)
+        if key is None and not environ.get("KIMI_BASE_URL", "").strip():
+            raise ConfigError(
+                "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
+            )
+        return AsyncClient(key.secret if key else None), False
+    from .simulator import Simulator
+    from .transports import SimulatorTransport
+
+    simulator = Simulator(speed=settings.simulator_speed)
+    transport = SimulatorTransport(simulator)
+    return AsyncClient("simulator", SIMULATOR_URL, transport=transport), True
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one question; `-o NAME` puts it into a variable."""
+
+    turn: Turn
+    message: Message
+    """The last message, as the API gave it."""
+    records: tuple[Record, ...]
+    view: ReplyView
+
+    @property
+    def text(self) -> str:
+        return self.turn.text
+
+    @property
+    def thinking(self) -> str:
+        return replace(self.message, content=tuple(self.turn.reply)).thinking
+
+    @property
+    def sources(self) -> list[Json]:
+        """What the text cites: url and title each, in the order of their numbers."""
+        return sources(self.turn.reply)
+
+    @property
+    def usage(self) -> ShownUsage:
+        """One row for each request that it took."""
+        return ShownUsage(self.records)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Of all its requests; None where a price is not known."""
+        return totals(self.records).cost if all(r.cost is not None for r in self.records) else None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Reply: {len(self.text):,} characters, {self.turn.status}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return bundle(self.view)
+
+
+class Kimi:
+    """The notebook's chat.
+
+    settings: else from the environment. client: else as `connect` finds it. notebook: its path,
+    where it is known.
+    """
+
+    def __init__(
+        self,
+        settings: KimiMagic | None = None,
+        client: AsyncClient | None = None,
+        notebook: str | None = None,
+    ) -> None:
+        self.settings = settings or KimiMagic.from_environment()
+        self.worker = Worker()
+        self._client = client
+        self._notebook = notebook
+        self._session: Session | None = None
+        self.simulated = False
+        """Whether the embedded simulator answers; known once `session` was used."""
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            if self._client is None:
+                self._client, self.simulated = connect(self.settings)
+            self._session = Session(self._client, notebook=self._notebook)
+        return self._session
+
+    def ask(
+        self,
+        prompt: str | Block | Sequence[Block],
+        *,
+        view: View | None = None,
+        **options: Any,
+    ) -> Reply:
+        """Ask, wait, and return the reply.
+
+        prompt: text, or content blocks. view: shows it while it comes. options: fields of
+        `session.Ask` (model, effort, max_tokens, system, cache_ttl, stop_sequences, conversation,
+        new, once, append). Raises what `run` raises.
+        """
+        content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
+        text = "".join(b.text for b in content if isinstance(b, TextBlock))
+        return self.run(self.plan(content, prompt=text, **options), view)
+
+    def plan(self, content: Sequence[Block], **options: Any) -> Plan:
+        """The request for a user message, with the settings as defaults."""
+        s = self.settings
+        defaults: dict[str, Any] = {
+            "model": s.model,
+            "effort": s.effort or None,
+            "max_tokens": s.max_tokens or None,
+            "cache_ttl": s.cache or None,
+            "conversation": self.session.current,
+        }
+        given = {k: v for k, v in options.items() if v is not None}
+        return self.session.plan(Ask(content=tuple(content), **{**defaults, **given}))
+
+    def run(self, plan: Plan, view: View | None = None) -> Reply:
+        """Run a plan. Raises the `KimiError` that ended the turn, or `Interrupted`; the turn is kept
+        in either case."""
+        stream = self.session.start(plan)
+        show(stream, self.worker, view or _Silent())
+        assert stream.turn is not None
+        return Reply(stream.turn, stream.message, tuple(stream.records), view_of(Ending(stream, "")))
+
+    @property
+    def usage(self) -> ShownUsage:
+        """All requests of this notebook, as rows."""
+        return ShownUsage(self.session.records)
+
+    @property
+    def conversation(self) -> Conversation:
+        """The current conversation: its turns, and the active path."""
+        return self.session.conversation()
+
+    @property
+    def messages(self) -> tuple[Json, ...]:
+        """What the next request would send ahead of its prompt."""
+        return self.conversation.messages(self.conversation.head)
+
+    def notice(self) -> str:
+        """What to say when the extension is loaded: that no model will be asked, or nothing."""
+        if self._client is not None or not would_simulate(self.settings):
+            return ""
+        return f"kimi_magic: no API key found, so the embedded simulator answers, not a model. {SET_A_KEY}"
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        self.worker.close()
+
+    def __repr__(self) -> str:
+        return "<kimi: the notebook's chat; ask(), usage, conversation, messages>"
+
+
+class _Silent:
+    """Shows nothing."""
+
+    def update(self, progress: object) -> float:
+        return 0.1
+
+    def finish(self, ending: object) -> None:
+        pass
+
+
+def view_of(ending: Ending, notes: Sequence[str] = ()) -> ReplyView:
+    """What is to be shown of a turn that ended."""
+    turn = ending.stream.turn
+    assert turn is not None
+    return ReplyView(
+        content=tuple(turn.reply),
+        records=tuple(ending.stream.records),
+        price=ending.stream.price,
+        notes=(*_replaced(ending.stream), *notes),
+        failure=ending.failure,
+        simulated=turn.simulated,
+        thinking_seconds=ending.thinking_seconds,
+    )
+
+
+def _replaced(stream: TurnStream) -> list[str]:
+    """What happened to the turns that this one put off the path."""
+    place, turn = stream.plan.place, stream.turn
+    if turn is None or turn.status != COMPLETE:
+        return []
+    notes = []
+    if place.replaces is not None and place.replaces.prompt != turn.prompt:
+        old = place.replaces.id[:6]
+        notes.append(f"The earlier turn of this cell was replaced; %kimi use {old} brings it back.")
+    if place.stale:
+        count = len(place.stale)
+        notes.append(
+            f"{count} later turn{'s' * (count > 1)} left the conversation: run {'their cells' if count > 1 else 'its cell'}"
+            " again to go on from here."
+        )
+    return notes

@@ -1,0 +1,112 @@
+"""The command `kimi-magic`: JupyterLab on the shipped notebook, a demonstration in the terminal, and
+the simulator as a server on loopback."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import ConfigError, Interrupted, KimiError
+
+DEMO = "Explain the Gini coefficient: a formula, a small table, and six lines of Python."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except KimiError as error:
+        print(f"kimi-magic: {error}", file=sys.stderr)
+        return 1
+    except (Interrupted, KeyboardInterrupt):
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kimi-magic", description="Kimi in Jupyter notebooks.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    lab = commands.add_parser("lab", help="open JupyterLab on the quickstart notebook")
+    lab.add_argument(
+        "folder", nargs="?", default="kimi-notebooks", help="where the notebook is put (%(default)s)"
+    )
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.add_argument("--port", type=int, default=8888, help="first port to try (%(default)s)")
+    lab.set_defaults(run=_lab)
+    demo = commands.add_parser("demo", help="one streamed reply in this terminal")
+    demo.add_argument("prompt", nargs="*", help="what to ask")
+    demo.set_defaults(run=_demo)
+    simulate = commands.add_parser("simulate", help="serve the simulator on 127.0.0.1")
+    simulate.add_argument("--port", type=int, default=8765, help="port; 0 takes a free one (%(default)s)")
+    simulate.add_argument(
+        "--speed", type=float, default=120.0, help="output tokens a second; 0: at once (%(default)s)"
+    )
+    simulate.add_argument("--lenient", action="store_true", help="accept what other APIs' clients send, too")
+    simulate.set_defaults(run=_simulate)
+    return parser
+
+
+def _lab(args: argparse.Namespace) -> int:
+    try:
+        from jupyterlab.labapp import LabApp  # type: ignore[import-untyped]  # it has none
+    except ImportError:
+        raise ConfigError("JupyterLab is not installed.", hint="pip install 'kimi-magic[lab]'") from None
+    folder = Path(args.folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for notebook in _shipped().glob("*.ipynb"):
+        if not (folder / notebook.name).exists():
+            shutil.copyfile(notebook, folder / notebook.name)
+    print(f"Notebooks are in {folder}. Ctrl-C ends the server.", flush=True)
+    options = [f"--ServerApp.root_dir={folder}", f"--ServerApp.port={args.port}", "--ServerApp.ip=127.0.0.1"]
+    options += ["--no-browser"] * args.no_browser
+    options += ["--LabApp.default_url=/lab/tree/quickstart.ipynb", *_root()]
+    LabApp.launch_instance(argv=options)
+    return 0
+
+
+def _root() -> list[str]:
+    """In a container one is root, and the server wants to hear that this is meant."""
+    import os
+
+    return ["--allow-root"] * (hasattr(os, "geteuid") and os.geteuid() == 0)
+
+
+def _shipped() -> Path:
+    """The folder of the notebooks: in the installed package, or beside it in a checkout."""
+    inside = Path(__file__).parent / "notebooks"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "notebooks"
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from .api import Kimi, view_of
+    from .display import TerminalView
+    from .render import closing_lines
+
+    kimi = Kimi()
+    view = TerminalView(sys.stdout, lambda ending: closing_lines(view_of(ending)), color=sys.stdout.isatty())
+    try:
+        kimi.ask(" ".join(args.prompt) or DEMO, view=view)
+    finally:
+        kimi.close()
+    return 0
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    from threading import Event
+
+    from .simulator import Simulator
+    from .transports import serve
+
+    simulator = Simulator(speed=args.speed, lenient=args.lenient)
+    with serve(simulator, port=args.port) as server:
+        print(f"The simulator is at {server.url}. Ctrl-C ends it.", flush=True)
+        print(f"  export KIMI_BASE_URL={server.url} KIMI_API_KEY=anything", flush=True)
+        Event().wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

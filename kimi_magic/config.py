@@ -1,0 +1,66 @@
+"""Settings: `%config KimiMagic.model = "…"`, `ipython_config.py`, or the environment.
+
+An environment variable `KIMI_MAGIC_<NAME>` gives the default of the setting of that name; what is set
+by hand goes before it. What a cell says goes before both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from traitlets import Enum, Float, Integer, TraitError, Unicode
+from traitlets.config import Configurable
+
+from .errors import ConfigError
+from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MODELS
+
+
+class KimiMagic(Configurable):
+    """Defaults of `%%kimi` cells, and how replies are shown."""
+
+    model = Unicode(MODELS[0], help="Model of cells without -m.").tag(config=True)
+    effort = Enum(
+        ("", *EFFORTS), "", help="Effort of cells without -e; empty is the server's default, max."
+    ).tag(config=True)
+    max_tokens = Integer(
+        0,
+        min=0,
+        max=CONTEXT_WINDOW,
+        help="Most tokens of a reply, thinking included; 0 is a default that suits the effort.",
+    ).tag(config=True)
+    cache = Enum(("", *CACHE_TTLS), "", help="Cache of cells without --cache; empty is the server's 5m.").tag(
+        config=True
+    )
+    display = Enum(
+        ("auto", "static", "terminal"),
+        "auto",
+        help="How replies are shown: static (HTML outputs), terminal (text), or auto by the front end.",
+    ).tag(config=True)
+    simulator = Enum(
+        ("auto", "always", "never"),
+        "auto",
+        help="The embedded simulator answers: where there is no key (auto), always, or never.",
+    ).tag(config=True)
+    simulator_speed = Float(
+        120.0, min=0.0, help="Output tokens a second of the embedded simulator; 0 is as fast as it can."
+    ).tag(config=True)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None, **more: Any) -> KimiMagic:
+        """Settings with defaults from `KIMI_MAGIC_…`. Raises `ConfigError` for a value that is none."""
+        environ = os.environ if environ is None else environ
+        settings = cls(**more)
+        for name, trait in cls.class_traits(config=True).items():
+            text = environ.get(f"KIMI_MAGIC_{name.upper()}")
+            if text is None or (settings.config.get(cls.__name__) or {}).get(name) is not None:
+                continue
+            try:
+                setattr(settings, name, trait.from_string(text.strip()))
+            except (TraitError, ValueError) as error:
+                raise ConfigError(
+                    f"KIMI_MAGIC_{name.upper()}={text!r} is not usable: {error}.",
+                    hint=str(trait.help),
+                ) from None
+        return settings

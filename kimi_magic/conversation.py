@@ -1,0 +1,188 @@
+"""Turns, the active path, and what running a cell again does. Values only: nothing here waits,
+stores or sends, and every change gives a new value.
+
+- A `Turn` is one user message and everything that was done for it. It knows the turn before it.
+- A `Conversation` is all its turns and a head; the *active path*, from the first turn to the head,
+  is what is sent. Nothing is ever overwritten: a turn leaves the path, it does not leave.
+- A turn belongs to its cell. Running the cell again puts the new turn in the old one's place; the
+  turns after it leave the path until their cells run again (they are *stale*).
+- Only complete turns join the path. So whatever failed, was cut or interrupted, roles alternate,
+  every tool_use has its result, and no text is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from .errors import ConversationError
+from .wire import Block, Json, TextBlock, content_blocks
+
+COMPLETE = "complete"
+INTERRUPTED = "interrupted"
+FAILED = "failed"
+CUT = "cut"
+"""The reply ended without anything that could be sent back (no text, or an unanswered call)."""
+REFUSED = "refused"
+
+TWIN_VERSION = 1
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One user message and all that was done for it."""
+
+    id: str
+    parent: str | None
+    """The turn before it, None for the first."""
+    messages: tuple[Json, ...]
+    """As they go over the wire: user, assistant, and with tools their results and more replies."""
+    status: str = COMPLETE
+    """complete, interrupted, failed, cut or refused; only the first is ever sent again."""
+    cell: str | None = None
+    prompt: str = ""
+    """As the user wrote it, before values were put in."""
+    model: str = ""
+    effort: str | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+    """The line that the user saw, where it failed."""
+    time: datetime = EPOCH
+    simulated: bool = False
+
+    @property
+    def reply(self) -> list[Block]:
+        """Everything that the assistant said, in order."""
+        return [b for m in self.messages if m["role"] == "assistant" for b in content_blocks(m["content"])]
+
+    @property
+    def text(self) -> str:
+        """The reply's text."""
+        return "".join(b.text for b in self.reply if isinstance(b, TextBlock))
+
+    def to_json(self) -> Json:
+        """JSON that holds the turn whole, blocks verbatim."""
+        return {
+            "version": TWIN_VERSION,
+            "id": self.id,
+            "parent": self.parent,
+            "cell": self.cell,
+            "status": self.status,
+            "time": self.time.astimezone(UTC).isoformat(timespec="microseconds"),
+            "model": self.model,
+            "effort": self.effort,
+            "stop_reason": self.stop_reason,
+            "error": self.error,
+            "simulated": self.simulated,
+            "prompt": self.prompt,
+            "messages": list(self.messages),
+        }
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Turn:
+        """The turn of `to_json`. Raises `ConversationError` for anything else."""
+        try:
+            if json["version"] > TWIN_VERSION:
+                raise ConversationError(
+                    f"The turn was written by a newer kimi_magic (version {json['version']}).",
+                    hint="Upgrade kimi_magic to read it.",
+                )
+            values = {k: json[k] for k in cls.__dataclass_fields__ if k in json}
+            values["messages"] = tuple(json["messages"])
+            values["time"] = datetime.fromisoformat(json["time"])
+            return cls(**values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConversationError(f"This is not a turn of a conversation ({error!r}).") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new turn will stand."""
+
+    parent: str | None
+    replaces: Turn | None = None
+    """The turn of the same cell that it puts off the path."""
+    stale: tuple[Turn, ...] = ()
+    """The turns after that one, which leave the path with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A named conversation of a notebook."""
+
+    name: str = "main"
+    turns: Mapping[str, Turn] = field(default_factory=dict)
+    """All that ever were, oldest first, by id."""
+    head: str | None = None
+    """The last turn of the active path."""
+    undone: frozenset[str] = frozenset()
+    """Turns that `undo` took off the path."""
+    system: str | None = None
+    """The system prompt that stays."""
+
+    def path(self) -> tuple[Turn, ...]:
+        """The active path, first turn first."""
+        return self.path_to(self.head)
+
+    def path_to(self, turn_id: str | None) -> tuple[Turn, ...]:
+        """The turns from the first one to `turn_id`."""
+        turns: list[Turn] = []
+        while turn_id is not None:
+            turns.append(self.turns[turn_id])
+            turn_id = turns[-1].parent
+        return tuple(reversed(turns))
+
+    def messages(self, upto: str | None) -> tuple[Json, ...]:
+        """What is sent ahead of a new turn that follows `upto`."""
+        return tuple(m for turn in self.path_to(upto) for m in turn.messages)
+
+    def place(self, cell: str | None = None, *, append: bool = False) -> Place:
+        """Where the turn of `cell` goes: in its old turn's place, or (without a cell id, with
+        `append`, or where the cell has no turn on the path) after the head."""
+        path = self.path()
+        if cell is not None and not append:
+            for n, turn in enumerate(path):
+                if turn.cell == cell:
+                    return Place(turn.parent, turn, path[n + 1 :])
+        return Place(self.head)
+
+    def with_turn(self, turn: Turn) -> Conversation:
+        """The turn joins; a complete one becomes the head."""
+        turns = {**self.turns, turn.id: turn}
+        return replace(self, turns=turns, head=turn.id if turn.status == COMPLETE else self.head)
+
+    def undo(self) -> Conversation:
+        """The head's turn leaves the path. Raises `ConversationError` where there is none."""
+        if self.head is None:
+            raise ConversationError(f"Nothing to undo: conversation {self.name!r} has no turns.")
+        gone = self.turns[self.head]
+        return replace(self, head=gone.parent, undone=self.undone | {gone.id})
+
+    def use(self, turn_id: str) -> Conversation:
+        """Go on from that turn. Raises `ConversationError` where it is unknown or not complete."""
+        turn = self.turns.get(turn_id)
+        if turn is None:
+            raise ConversationError(f"Conversation {self.name!r} has no turn {turn_id!r}.")
+        if turn.status != COMPLETE:
+            raise ConversationError(f"Turn {turn_id[:6]} is {turn.status}: a conversation cannot go on from it.")
+        on_path = {t.id for t in self.path_to(turn_id)}
+        return replace(self, head=turn_id, undone=self.undone - on_path)
+
+    def fresh(self) -> Conversation:
+        """An empty path; the turns so far stay, off the path."""
+        return replace(self, head=None)
+
+    def state(self, turn: Turn) -> str:
+        """active, or why it is off the path: undone, replaced (its cell has a newer turn), stale,
+        or its status."""
+        if turn.status != COMPLETE:
+            return turn.status
+        if turn.id in {t.id for t in self.path()}:
+            return "active"
+        if turn.id in self.undone:
+            return "undone"
+        newest = [t for t in self.turns.values() if t.cell == turn.cell and t.status == COMPLETE][-1]
+        return "replaced" if turn.cell is not None and newest.id != turn.id else "stale"

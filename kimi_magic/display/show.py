@@ -1,0 +1,113 @@
+"""The loop that shows a turn: wait for events, look at the reply so far, let the view show it.
+
+The view is finished whatever happens, so what arrived stays visible: after an error, which is raised
+again, and after an interrupt, which becomes `Interrupted`, one line that still is a
+`KeyboardInterrupt` and stops Run All.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..conversation import CUT
+from ..errors import Interrupted, KimiError
+from ..retry import Attempt
+from ..session import TurnStream, Worker
+from ..stream import ContentBlockStart, Event
+from ..wire import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A reply that runs."""
+
+    content: tuple[Block, ...]
+    seconds: float
+    """Since it was asked."""
+    model: str
+    thinking_seconds: float | None = None
+    """How long it has thought so far, or did; None before it began."""
+    retry: Attempt | None = None
+    """The attempt under way, where it is not the first."""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A reply that ended, however it did."""
+
+    stream: TurnStream
+    failure: str
+    """Why it is not whole, for the reader; empty for one that is."""
+    thinking_seconds: float | None = None
+
+
+class View(Protocol):
+    """Something that shows a reply."""
+
+    def update(self, progress: Progress) -> float:
+        """Show it as far as it has come; the seconds until the next update is welcome."""
+
+    def finish(self, ending: Ending) -> None:
+        """Show it as it stays."""
+
+
+def show(stream: TurnStream, worker: Worker, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+    """Run the turn and show it. Raises the `KimiError` that ended it, or `Interrupted`."""
+    watch = _Watch(clock, stream.plan.request.model)
+    failure, due = "", 0.0
+    try:
+        with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
+            for event in events:
+                watch.see(event)
+                if clock() >= due:
+                    content, simulated = worker.call(stream.so_far)
+                    due = clock() + view.update(watch.progress(content, simulated))
+        failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
+    except KimiError as error:
+        failure = str(error)
+        raise
+    except KeyboardInterrupt:
+        failure = "Interrupted: what had arrived is kept here, and will not be sent again."
+        raise Interrupted("The reply was interrupted.", hint="What arrived is kept in the output.") from None
+    finally:
+        if stream.turn is not None:
+            view.finish(Ending(stream, failure, watch.thought()))
+
+
+CUT_NOTE = "The reply ended before it said anything that a conversation can go on from; it is left out of it."
+
+
+class _Watch:
+    """How long things take."""
+
+    def __init__(self, clock: Callable[[], float], model: str) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._model = model
+        self._thinking_since: float | None = None
+        self._thinking_until: float | None = None
+        self._retry: Attempt | None = None
+
+    def see(self, event: Event | Attempt | None) -> None:
+        if isinstance(event, Attempt):
+            self._retry = event
+        elif isinstance(event, ContentBlockStart):
+            if self._thinking_since is None:
+                self._thinking_since = self._clock()
+            if "thinking" not in str(event.content_block.get("type")) and self._thinking_until is None:
+                self._thinking_until = self._clock()
+
+    def thought(self) -> float | None:
+        if self._thinking_since is None:
+            return None
+        return (self._thinking_until or self._clock()) - self._thinking_since
+
+    def progress(self, content: tuple[Block, ...], simulated: bool) -> Progress:
+        return Progress(
+            content, self._clock() - self._began, self._model, self.thought(), self._retry, simulated
+        )

@@ -1,0 +1,138 @@
+"""A notebook's outputs, without a widget: HTML in segments while the reply streams, then one output.
+
+- A segment is an output of its own, published once and updated by its id; when it is finished it is
+  never sent again. So what a reader opened stays open, and the kernel sends each part about once.
+- A long text is cut into segments of growing size at borders of blocks that are frozen, so that the
+  number of outputs stays far below the limit from which JupyterLab hides them (50).
+- Updates come at most 10 times a second, at most 150 KB a second, and not sooner than three times
+  what the last one took.
+- The finished reply takes the place of the segments: one static output, complete in each MIME type.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from ..render import Incremental, running
+from ..render.pieces import Piece, Text, pieces
+from .outputs import Outputs
+from .show import Ending, Progress
+
+MIN_INTERVAL = 0.1
+BYTES_PER_SECOND = 150_000
+FIRST_SEGMENT = 8_000  # characters of HTML; each further segment of a text is twice as long
+
+
+class StaticView:
+    """Shows one reply in `outputs`.
+
+    final: makes the saved mimebundle of what came of it. silent: show nothing before it.
+    """
+
+    def __init__(
+        self,
+        outputs: Outputs,
+        final: Callable[[Ending], dict[str, Any]],
+        *,
+        silent: bool = False,
+        display_id: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._outputs = outputs
+        self._final = final
+        self._silent = silent
+        self._clock = clock
+        self.display_id = display_id or uuid.uuid4().hex
+        """Of the finished output."""
+        self._shown: list[str] = []  # what each segment shows now
+        self._texts: dict[int, _GrowingText] = {}  # by the place of the piece
+        self._finished: dict[int, list[str]] = {}
+
+    def update(self, progress: Progress) -> float:
+        if self._silent:
+            return MIN_INTERVAL
+        began = self._clock()
+        sent = sum(self._put(place, html) for place, html in enumerate(self._segments(progress)))
+        took = self._clock() - began
+        return max(MIN_INTERVAL, sent / BYTES_PER_SECOND, 3 * took)
+
+    def finish(self, ending: Ending) -> None:
+        data = self._final(ending)
+        if self._shown:
+            self._outputs.clear()
+        self._outputs.publish(data, self.display_id)
+
+    def _put(self, place: int, html: str) -> int:
+        """Show `html` in the segment at `place`, if it is not there already; the bytes sent."""
+        data = {"text/html": html, "text/plain": "…"}
+        if place == len(self._shown):
+            self._shown.append(html)
+            self._outputs.publish(data, self._segment_id(place))
+        elif self._shown[place] != html:
+            self._shown[place] = html
+            self._outputs.update(data, self._segment_id(place))
+        else:
+            return 0
+        return len(html.encode())
+
+    def _segment_id(self, place: int) -> str:
+        return f"{self.display_id}-{place}"
+
+    def _segments(self, progress: Progress) -> list[str]:
+        """The HTML of all segments, in order; all but the last of them stay as they are."""
+        found = pieces(progress.content)
+        if not found:
+            return [running.waiting(progress.model, progress.seconds, _retrying(progress))]
+        segments: list[str] = []
+        for place, piece in enumerate(found):
+            if place not in self._finished:
+                parts = self._parts(place, piece, progress)
+                if place == len(found) - 1:
+                    return segments + parts
+                self._finished[place] = parts
+            segments += self._finished[place]
+        return segments
+
+    def _parts(self, place: int, piece: Piece, progress: Progress) -> list[str]:
+        """The segments of one piece: several for a long text, else one."""
+        first = progress.simulated if place == 0 else None
+        if isinstance(piece, Text):
+            bodies = self._texts.setdefault(place, _GrowingText()).parts(piece.markdown)
+        else:
+            bodies = [running.piece(piece, progress.thinking_seconds)]
+        return [running.segment(body, simulated=first if n == 0 else None) for n, body in enumerate(bodies)]
+
+
+def _retrying(progress: Progress) -> str:
+    attempt = progress.retry
+    return f"attempt {attempt.number} after: {attempt.cause}" if attempt is not None else ""
+
+
+class _GrowingText:
+    """One piece of text as it grows: finished parts, and the open rest."""
+
+    def __init__(self) -> None:
+        self._fed = ""
+        self._rendered = Incremental()
+        self._parts: list[str] = []
+        self._taken = 0  # frozen blocks that are in finished parts
+        self._limit = FIRST_SEGMENT
+
+    def parts(self, text: str) -> list[str]:
+        """HTML of the finished parts and of the rest, for a text that begins with the one before."""
+        if not text.startswith(self._fed):  # a citation came ahead of the end of its text
+            self.__init__()  # type: ignore[misc]  # begin again: rare, and cheaper than a second way
+        self._rendered.feed(text[len(self._fed) :])
+        self._fed = text
+        tail = self._rendered.tail()
+        frozen = self._rendered.frozen
+        size = 0
+        for end in range(self._taken, len(frozen)):
+            size += len(frozen[end])
+            if size >= self._limit:
+                self._parts.append("".join(frozen[self._taken : end + 1]))
+                self._taken, self._limit, size = end + 1, self._limit * 2, 0
+        return [*self._parts, "".join(frozen[self._taken :]) + tail]

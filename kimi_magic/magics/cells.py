@@ -1,0 +1,30 @@
+"""Which cell a magic runs in: the identity that a turn belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Cells:
+    """`current()` gives the id of the running cell, None where the front end sends none (a terminal,
+    nbclient, nbconvert).
+
+    Several questions in one run of a cell (a loop, two calls) are told apart by their number, so
+    each has its own turn, and running the cell again replaces each by its own successor.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._run = ""
+        self._count = 0
+
+    def current(self) -> str | None:
+        get_parent = getattr(self._shell, "get_parent", None)
+        parent = get_parent() if get_parent is not None else {}
+        cell = parent.get("metadata", {}).get("cellId")
+        if not cell:
+            return None
+        run = parent.get("header", {}).get("msg_id", "")
+        self._count = self._count + 1 if run == self._run else 1
+        self._run = run
+        return str(cell) if self._count == 1 else f"{cell}#{self._count}"

@@ -1,0 +1,159 @@
+"""The subcommands of `%kimi`: a table of names, what they are for, and what they do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..api import SET_A_KEY, Kimi
+from ..conversation import Turn
+from ..errors import OptionError
+from ..render import ShownUsage
+from .options import describe_options
+from .stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand. run: gets the chat, the stage and the words behind the name; what it returns is
+    the value of the line."""
+
+    usage: str
+    help: str
+    run: Callable[[Kimi, Stage, list[str]], Any]
+
+
+def _status(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    session = kimi.session
+    client, conversation = session.client, session.conversation()
+    key = f"set, from {client.key_source}" if client.key_source else "none"
+    if kimi.simulated:
+        server, key = "the embedded simulator (no model is asked)", f"none. {SET_A_KEY}"
+    else:
+        server = ", then ".join(client.base_urls)
+    settings = kimi.settings
+    rows = {
+        "server": server,
+        "key": key,
+        "model": f"{settings.model}, effort {settings.effort or 'max'}",
+        "conversation": f"{conversation.name}, {len(conversation.path())} turns",
+        "system prompt": conversation.system or "none",
+        "requests so far": str(len(session.records)),
+    }
+    stage.table([{"": name, "kimi_magic": value} for name, value in rows.items()], "")
+
+
+def _history(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    conversation = kimi.conversation
+    active = {turn.id: n for n, turn in enumerate(conversation.path(), 1)}
+    rows = [_turn_row(kimi, turn, active.get(turn.id)) for turn in conversation.turns.values()]
+    stage.table(rows, f"Conversation {conversation.name}: {len(active)} turns are sent along.")
+
+
+def _turn_row(kimi: Kimi, turn: Turn, number: int | None) -> dict[str, str]:
+    used = ShownUsage(r for r in kimi.session.records if r.turn == turn.id).summary()
+    return {
+        "#": str(number or ""),
+        "turn": turn.id[:6],
+        "state": kimi.conversation.state(turn),
+        "prompt": _short(turn.prompt),
+        "reply": _short(turn.error or turn.text),
+        "in": f"{used.input + used.cache_read + used.cache_write:,}",
+        "out": f"{used.output:,}",
+        "time": turn.time.astimezone().strftime("%H:%M:%S"),
+    }
+
+
+def _short(text: str, width: int = 48) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _new(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    conversation = kimi.conversation
+    kimi.session.change(conversation.fresh())
+    stage.say(
+        f"Conversation {conversation.name!r} begins afresh; its {len(conversation.path())} turns"
+        " stay in %kimi history."
+    )
+
+
+def _undo(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    conversation = kimi.conversation
+    kimi.session.change(conversation.undo())
+    gone = conversation.path()[-1]
+    stage.say(
+        f"Turn {gone.id[:6]} left the conversation: {_short(gone.prompt)!r}. %kimi use {gone.id[:6]} undoes this."
+    )
+
+
+def _use(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    """A turn, by the first letters of its id, or a conversation by its name."""
+    if len(words) != 1:
+        raise OptionError(
+            "%kimi use needs one thing, a turn or a conversation.", hint="%kimi history lists the turns."
+        )
+    found = [t for t in kimi.conversation.turns.values() if t.id.startswith(words[0])]
+    if len(words[0]) >= 4 and len(found) == 1:
+        kimi.session.change(kimi.conversation.use(found[0].id))
+        stage.say(f"The conversation goes on from turn {found[0].id[:6]}: {_short(found[0].prompt)!r}.")
+        return
+    kimi.session.conversation(words[0])
+    kimi.session.current = words[0]
+    stage.say(
+        f"Cells without -c are in conversation {words[0]!r} now; it has {len(kimi.conversation.path())} turns."
+    )
+
+
+def _usage(kimi: Kimi, stage: Stage, words: list[str]) -> ShownUsage | None:
+    """The records: a notebook shows what a line returns; a terminal gets the table, too."""
+    return kimi.usage
+
+
+def _help(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    stage.say(help_text())
+
+
+COMMANDS: dict[str, Command] = {
+    "help": Command("help", "this page", _help),
+    "status": Command("status", "server, key, model, conversation", _status),
+    "history": Command("history", "the turns of the conversation, and which are sent along", _history),
+    "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
+    "undo": Command("undo", "take the last turn out of the conversation", _undo),
+    "use": Command("use TURN|NAME", "go on from that turn, or in the conversation of that name", _use),
+    "usage": Command("usage", "tokens, cache and cost of each request, as a table and as records", _usage),
+}
+
+
+def find(word: str) -> Command | None:
+    """The command of that name, None for a word that is none. Raises `OptionError` for one that is
+    nearly one and stands alone."""
+    return COMMANDS.get(word)
+
+
+def check_spelling(line: str) -> None:
+    """A single word that is nearly a command was meant as one, not as a question."""
+    words = line.split()
+    near = difflib.get_close_matches(words[0].lower(), COMMANDS, n=1, cutoff=0.75) if len(words) == 1 else []
+    if near:
+        raise OptionError(
+            f"There is no %kimi {words[0]}.", hint=f"Did you mean %kimi {near[0]}? %kimi help lists all."
+        )
+
+
+def help_text() -> str:
+    """One screen of help, made from the tables."""
+    lines = [f"  %kimi {c.usage:<16} {c.help}" for c in COMMANDS.values()]
+    return "\n".join(
+        [
+            "%%kimi [options]             ask: the prompt is the rest of the cell",
+            "name << at its beginning puts the reply into a variable; {{ name }} puts a value into the prompt.",
+            "",
+            describe_options(),
+            "",
+            "%kimi some question          ask on one line",
+            *lines,
+        ]
+    )

@@ -1,0 +1,89 @@
+"""What Tab offers on a `%%kimi` or `%kimi` line: options, their values, names of the notebook.
+
+Made from the table in `options`, so that an option is offered as soon as it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import OptionError
+from .options import OPTIONS, Option, assignment, find, option_of
+from .words import quote, read_word
+
+KINDS: dict[str, Callable[[object], bool]] = {"text": lambda value: isinstance(value, str)}
+"""Kind of names (`Option.names`) → is a variable with this value one of them? Offered as `@name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What can stand at `line[start:cursor]`."""
+
+    start: int
+    matches: tuple[str, ...]
+
+
+def complete(
+    line: str, cursor: int, namespace: Mapping[str, object], conversations: Sequence[str] = ()
+) -> Completion:
+    """The completions at a cursor.
+
+    line: what stands behind `%%kimi `; cursor: a position in it; namespace: the notebook's variables;
+    conversations: names of its conversations.
+    """
+    text = line[:cursor]
+    try:
+        given, waiting, begin = _before(text)
+    except OptionError:  # an open quote, or no option at all
+        return Completion(cursor, ())
+    if begin is None:
+        return Completion(cursor, ())
+    typed = text[begin:]
+    flag, equals, value = typed.partition("=")
+    named = find(flag) if equals else None
+    if waiting is None and named is not None:
+        waiting, begin, typed = named, cursor - len(value), value
+    offered = _values(waiting, namespace, conversations) if waiting else _options(given)
+    return Completion(begin, tuple(name for name in offered if name.startswith(typed)))
+
+
+def _before(text: str) -> tuple[list[Option], Option | None, int | None]:
+    """The options before the word under the cursor (at the end of the text), the one that waits for its
+    value there, and where that word begins; None where the prompt has begun."""
+    given: list[Option] = []
+    waiting: Option | None = None
+    pos = assignment(text)[1]
+    while (word := read_word(text, pos)) is not None and word.end < len(text):
+        pos = word.end
+        if waiting is not None:
+            waiting = None
+        elif word.text == "--" or not text.startswith("-", word.start):
+            return given, None, None
+        else:
+            option, value = option_of(word)
+            given.append(option)
+            waiting = option if option.metavar and value is None else None
+    return given, waiting, word.start if word else len(text)
+
+
+def _options(given: Sequence[Option]) -> list[str]:
+    """Flags that may still come."""
+    names = {option.name for option in given}
+    barred = {name for option in given for name in option.excludes}
+    return [
+        f"--{option.name}"
+        for option in OPTIONS
+        if (option.repeats or option.name not in names)
+        and option.name not in barred
+        and names.isdisjoint(option.excludes)
+    ]
+
+
+def _values(option: Option, namespace: Mapping[str, object], conversations: Sequence[str]) -> list[str]:
+    if option.names == "conversation":
+        return [quote(name) for name in conversations]
+    if option.names:
+        fits = KINDS[option.names]
+        return sorted(f"@{n}" for n, value in namespace.items() if not n.startswith("_") and fits(value))
+    return list(option.offers)

@@ -1,0 +1,243 @@
+"""The `{{ … }}` of a prompt.
+
+    {{ name }}  {{ df.shape }}  {{ row[0] }}  {{ xs[:10] }}  {{ d["key"] }}  {{ df[["a", "b"]] }}  {{ x:.2f }}
+
+What is an expression, and what is text:
+
+- `{{ … }}` is an expression if there is no brace between (other than inside a quoted key), it begins
+  with a name, and Python could read it as an expression, with an optional `:format` behind. Anything
+  else is text and goes out as it stands: single braces, `{{}}`, `{{"a": 1}}`, `{{a} b}`, `{{\\bf x}}`,
+  `{{The Art of Programming}}`, `{{#each}}`. So do `$`, backslashes and line ends.
+- An expression is a name of the notebook, then attributes, and keys in brackets: numbers, strings,
+  slices, and lists or tuples of those. Everything else that Python could read (calls, operators,
+  Jinja filters, `!r`) is refused before anything is sent, and so are names and attributes that begin
+  with an underscore, and attributes of modules, functions, generators, frames: a prompt runs no code
+  and does not walk into the inside of things.
+- Of three braces the inner two count: `{{{ n }}}` gives `{5}`, as LaTeX wants it.
+- `{{ "…" }}`, a quoted text that itself has `{{` or `}}` in it, stands for that text: the way to
+  write double braces literally. `raw` turns everything into text.
+- One pass: what was inserted is not looked at again.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
+from typing import Any
+
+from ..errors import PromptError
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[\[\](){}:!"'])|[^\[\](){}:!"']+"""
+)
+_NO_BRACE = re.compile(r"[^{}]*")
+_CLOSED = (
+    ModuleType, FunctionType, BuiltinFunctionType, MethodType, GeneratorType, CoroutineType,
+    AsyncGeneratorType, FrameType, CodeType, TracebackType,
+)  # fmt: skip
+
+_AS_TEXT = 'For the braces themselves write {{ "{{…}}" }}, or use --raw.'
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """One `{{ … }}` of a template, which stands at `template[start:end]`."""
+
+    start: int
+    end: int
+    source: str
+    """What stands between the braces, without the format."""
+    spec: str
+    tree: ast.expr | None
+    """None: `source` is not of the language, though meant (`x!r`)."""
+
+    @property
+    def literal(self) -> str | None:
+        """The text of the `{{ "…" }}` form."""
+        match self.tree:
+            case ast.Constant(value=str() as text):
+                return text
+        return None
+
+
+def placeholders(template: str) -> Iterator[Placeholder]:
+    """Every expression of a template, from left to right."""
+    start = template.find("{{")
+    while start >= 0:
+        found = placeholder_at(template, start)
+        if found:
+            yield found
+        start = template.find("{{", found.end if found else start + 1)
+
+
+def placeholder_at(template: str, start: int) -> Placeholder | None:
+    """The expression that begins at this position, or None where the braces are text."""
+    if not template.startswith("{{", start):
+        return None
+    mark, pos = _scan(template, start + 2)
+    source = template[start + 2 : pos].strip()
+    spec = ""
+    if mark in (":", "!"):
+        end = _NO_BRACE.match(template, pos)
+        assert end is not None  # the pattern matches everywhere
+        spec = template[pos + 1 : end.end()].rstrip()
+        pos = end.end()
+    if not template.startswith("}}", pos):
+        return None
+    tree = _parse(source)
+    if tree is None:
+        return None
+    return Placeholder(start, pos + 2, source, spec, None if mark == "!" else tree)
+
+
+def _scan(template: str, pos: int) -> tuple[str, int]:
+    """The first brace, lone quote, or colon or `!` outside brackets, and where it stands."""
+    depth = 0
+    for token in _TOKEN.finditer(template, pos):
+        mark = token["mark"]
+        if mark in ("[", "("):
+            depth += 1
+        elif mark in ("]", ")"):
+            depth -= 1
+        elif mark and not (mark in ":!" and (depth or template.startswith("!=", token.start()))):
+            return mark, token.start()
+    return "", len(template)
+
+
+def _parse(source: str) -> ast.expr | None:
+    """The tree of an expression that begins with a name, or of the `"{{"` form; else None."""
+    if not re.match(r"[^\W\d]", source) and not re.search(r"^[\"'].*(\{\{|\}\}).*[\"']$", source, re.DOTALL):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text that only looks like Python ("1or 2")
+            tree = ast.parse(f"({source}\n)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if source[0] in "\"'":
+        return tree if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
+    return tree
+
+
+# --- looking a value up -------------------------------------------------------------------------
+
+
+def resolve(placeholder: Placeholder, namespace: Mapping[str, object]) -> object:
+    """The value that an expression names. Raises `PromptError`."""
+    if placeholder.literal is not None:
+        return placeholder.literal
+    if placeholder.tree is None:
+        raise PromptError("`!` conversions are not part of the language.", hint=_AS_TEXT)
+    return _value(placeholder.tree, namespace)
+
+
+def _value(node: ast.expr, namespace: Mapping[str, object]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return _variable(_public(name), namespace)
+        case ast.Attribute(value=owner, attr=name):
+            _public(name)
+            return _attribute(_value(owner, namespace), name)
+        case ast.Subscript(value=owner, slice=key):
+            index = _key(key)
+            return _item(_value(owner, namespace), index)
+        case ast.Call():
+            refused = "a prompt runs no code, so nothing is called."
+        case _:
+            refused = "only a name with attributes and keys can stand in the braces."
+    raise PromptError(refused, hint=f"Compute it in a cell and insert the variable. {_AS_TEXT}")
+
+
+def _public(name: str) -> str:
+    if name.startswith("_"):
+        raise PromptError(
+            f"names that begin with an underscore ({name}) are not inserted.",
+            hint=f"Insert a variable; the last results are Out[n]. {_AS_TEXT}",
+        )
+    return name
+
+
+def _variable(name: str, namespace: Mapping[str, object]) -> object:
+    if name in namespace:
+        return namespace[name]
+    names = [known for known in namespace if not known.startswith("_")]
+    near = difflib.get_close_matches(name, names, n=1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    raise PromptError(f"there is no variable {name!r}.", hint=f"{meant}{_AS_TEXT}")
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    kind = type(owner).__name__
+    if isinstance(owner, _CLOSED):
+        raise PromptError(
+            f"attributes of a value of type {kind} (.{name}) are not inserted.",
+            hint="Put the value into a variable, and insert that.",
+        )
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        near = difflib.get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=1)
+        hint = f"Did you mean .{near[0]}?" if near else ""
+        raise PromptError(f"this {kind} has no attribute {name!r}.", hint=hint) from error
+    except Exception as error:  # a property may raise anything
+        raise PromptError(f"the attribute {name!r} of this {kind} failed: {said(error)}.") from error
+
+
+def _item(owner: Any, key: object) -> Any:
+    try:
+        return owner[key]
+    except (KeyError, IndexError) as error:
+        hint = ""
+        if isinstance(key, str):
+            known = [k for k in _keys(owner) if isinstance(k, str)]
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else ""
+        raise PromptError(f"there is no {key!r} in this {type(owner).__name__}.", hint=hint) from error
+    except Exception as error:  # __getitem__ of a library may raise anything
+        raise PromptError(f"[{key!r}] of this {type(owner).__name__} failed: {said(error)}.") from error
+
+
+def _keys(owner: Any) -> list[Any]:
+    """Keys of a mapping, columns of a frame."""
+    return list(owner.keys()) if hasattr(owner, "keys") else []
+
+
+def said(error: Exception) -> str:
+    """A foreign error in a few words: its type and the first line of its message."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}{': ' if first else ''}{first.rstrip('.')}"
+
+
+def _key(node: ast.expr) -> object:
+    """A key as a value: constants, slices, and lists or tuples of them."""
+    match node:
+        case ast.Constant(value=str() | int() | float() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return slice(*(part and _key(part) for part in (lower, upper, step)))
+        case ast.Tuple(elts=parts):
+            return tuple(_key(part) for part in parts)
+        case ast.List(elts=parts):
+            return [_key(part) for part in parts]
+    raise PromptError(
+        "a key in brackets is a number, a text in quotes or a slice.",
+        hint=f"Compute it in a cell and insert the variable. {_AS_TEXT}",
+    )

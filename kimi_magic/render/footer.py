@@ -1,0 +1,107 @@
+"""The one line under a reply, and the table behind it: model, time, tokens, cost, how it ended."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ..usage import Price, Record, has_unpriced_searches, totals
+from ..wire import EFFORTS
+
+STOPS = {
+    "max_tokens": "cut at max_tokens: raise it with -n",
+    "refusal": "the model refused",
+    "stop_sequence": "stopped at a stop sequence",
+    "tool_use": "stopped for a tool",
+    "pause_turn": "the server paused the reply too often",
+    "model_context_window_exceeded": "the context window is full: %kimi new begins afresh",
+}
+"""What a reader is told for a stop reason; `end_turn` needs no word, an unknown one is shown as it is."""
+
+
+def footer(records: tuple[Record, ...], price: Price | None) -> str:
+    """One line about the requests of a turn, parts that are not known left out."""
+    if not records:
+        return ""
+    last, sums = records[-1], totals(records)
+    parts = [last.model, _effort(last.effort)]
+    if records[0].seconds_to_first is not None:
+        parts.append(f"first token {seconds(records[0].seconds_to_first)}")
+    parts.append(seconds(sum(r.seconds or 0.0 for r in records)))
+    if any(r.input is not None for r in records):
+        parts.append(_input(sums.input, sums.cache_read, sums.cache_write))
+    if any(r.output is not None for r in records):
+        thinking = f" ({sums.thinking:,} thinking)" if sums.thinking else ""
+        parts.append(f"{sums.output:,} out{thinking}")
+    if sums.searches:
+        parts.append(f"{sums.searches} search{'es' * (sums.searches > 1)}")
+    parts.append(_cost(records, price))
+    if last.attempts > 1:
+        parts.append(f"attempt {last.attempts}")
+    if last.stop_reason not in (None, "end_turn"):
+        parts.append(STOPS.get(str(last.stop_reason), str(last.stop_reason)))
+    return " · ".join(part for part in parts if part)
+
+
+def _effort(effort: str | None) -> str:
+    """The effort, and what the server makes of a name that it only tolerates."""
+    if effort is None:
+        return "effort max"
+    real = EFFORTS.get(effort, effort)
+    still = ", still thinking" if effort == "none" else ""
+    return f"effort {effort}" if real == effort else f"effort {effort} (works as {real}{still})"
+
+
+def _input(fresh: int, read: int, written: int) -> str:
+    cached = [f"{read:,} from cache"] * bool(read) + [f"{written:,} to cache"] * bool(written)
+    total = f"{fresh + read + written:,} in"
+    return f"{total} ({', '.join(cached)})" if cached else total
+
+
+def _cost(records: tuple[Record, ...], price: Price | None) -> str:
+    known = [r.cost for r in records if r.cost is not None]
+    if not known:
+        return "cost unknown" if price is None else ""
+    text = money(sum(known, Decimal(0)), records[-1].currency)
+    if all(r.simulated for r in records):
+        text = f"would cost {text}"
+    if any(has_unpriced_searches(r, price) for r in records):
+        text += " and the searches (no price known)"
+    return text
+
+
+def details(records: tuple[Record, ...]) -> list[tuple[str, str]]:
+    """Names and values of the table behind the line, for the last request and the turn's sums."""
+    last, sums = records[-1], totals(records)
+    rows = [
+        ("request id", last.request_id),
+        ("sent", last.time.isoformat(sep=" ", timespec="seconds")),
+        ("requests", str(sums.requests)),
+        ("input, not cached", _count(sums.input)),
+        ("read from cache", _count(sums.cache_read)),
+        ("written to cache", _count(sums.cache_write)),
+        ("output", _count(sums.output)),
+        ("of it thinking", _count(sums.thinking)),
+        ("tokens a second", str(last.tokens_per_second) if last.tokens_per_second else None),
+        ("stop reason", last.stop_reason),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def seconds(value: float) -> str:
+    """A duration as people say it: 0.8 s, 12 s, 3 min 5 s."""
+    if value < 9.95:
+        return f"{value:.1f} s"
+    if value < 99.5:
+        return f"{value:.0f} s"
+    return f"{round(value) // 60} min {round(value) % 60} s"
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """An amount with at least two and at most as many digits as show something."""
+    digits = 2 if amount >= 1 or amount == 0 else 4 if amount >= Decimal("0.001") else 6
+    sign = {"USD": "$", "EUR": "€", "CNY": "¥"}.get(currency)
+    return f"{sign}{amount:.{digits}f}" if sign else f"{amount:.{digits}f} {currency}"

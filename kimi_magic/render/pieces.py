@@ -1,0 +1,114 @@
+"""A reply's content blocks → the pieces that a reader sees, in order.
+
+Text blocks that follow each other are one piece: a search cuts a paragraph into many blocks, one for
+each set of citations. Citations become numbered links in the markdown itself, so that every way of
+showing the text (HTML, markdown, terminal) has them. Pure, and the same while a reply streams and
+after: a piece only ever grows at its end, and pieces are only ever added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..wire import (
+    Block,
+    Json,
+    RedactedThinkingBlock,
+    ServerToolUseBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    WebSearchResultBlock,
+)
+from .sanitise import safe_url
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    text: str
+    redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The model's call of a tool of ours."""
+
+    name: str
+    input: Json
+    raw_input: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search that the server ran, with its results once they are there."""
+
+    query: str
+    results: tuple[Json, ...] = ()
+    error: str | None = None
+
+
+Piece = Thinking | Text | Call | Search
+
+
+def pieces(content: Iterable[Block]) -> list[Piece]:
+    """The pieces of a reply, or of a reply so far. Blocks of unknown kinds show nothing."""
+    out: list[Piece] = []
+    sources: dict[str, int] = {}
+    searches: dict[str, int] = {}  # id of the server's call → its place in `out`
+    for block in content:
+        match block:
+            case TextBlock():
+                text = block.text + _marks(block.citations, sources)
+                if out and isinstance(out[-1], Text):
+                    out[-1] = Text(out[-1].markdown + text)
+                elif text:
+                    out.append(Text(text))
+            case ThinkingBlock():
+                out.append(Thinking(block.thinking))
+            case RedactedThinkingBlock():
+                out.append(Thinking("", redacted=True))
+            case ServerToolUseBlock():
+                searches[block.id] = len(out)
+                out.append(Search(str(block.input.get("query", ""))))
+            case ToolUseBlock():
+                out.append(Call(block.name, block.input, block.raw_input))
+            case WebSearchResultBlock():
+                found = Search("", tuple(block.results), block.error_code)
+                place = searches.get(block.tool_use_id)
+                if place is None:
+                    out.append(found)
+                else:
+                    called = out[place]
+                    assert isinstance(called, Search)
+                    out[place] = Search(called.query, found.results, found.error)
+    return out
+
+
+def sources(content: Iterable[Block]) -> list[Json]:
+    """The cited sources in the order of their numbers: url and title each."""
+    found: dict[str, Json] = {}
+    for block in content:
+        for citation in block.citations if isinstance(block, TextBlock) else ():
+            url = str(citation.get("url", ""))
+            found.setdefault(url, {"url": url, "title": str(citation.get("title") or url)})
+    return list(found.values())
+
+
+def _marks(citations: Sequence[Json], numbers: dict[str, int]) -> str:
+    """`[1]`, linked to the source where its address is safe, once for each source of a block."""
+    urls = dict.fromkeys(str(c.get("url", "")) for c in citations)
+    return "".join(_mark(url, numbers.setdefault(url, len(numbers) + 1)) for url in urls)
+
+
+def _mark(url: str, number: int) -> str:
+    if not safe_url(url):
+        return rf"\[{number}\]"
+    address = re.sub(r"[<>\s\\]", lambda m: f"%{ord(m[0]):02X}", url)
+    return rf"[\[{number}\]](<{address}>)"

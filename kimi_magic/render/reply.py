@@ -1,0 +1,222 @@
+"""A turn → what a front end shows: HTML, markdown, plain text, and the bundle of all of them.
+
+`ReplyView` is all that is known of a reply, running or finished; the functions are pure. Model text
+goes through `markdown` (sanitised) or is escaped, once, here: never raw into a rich type. The saved
+output is static and complete in each of its types, says when a simulator made it, and carries the
+turn itself (`TWIN`), so that a notebook needs no side file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..usage import Price, Record
+from ..wire import Block, Json
+from . import style
+from .footer import details, footer, seconds
+from .markdown import render_markdown
+from .pieces import Call, Piece, Search, Text, Thinking, pieces, sources
+from .sanitise import clean, safe_url
+from .source import plain_text, safe_markdown
+
+TWIN = "application/vnd.kimi-magic.turn+json"
+"""MIME type of the turn that travels in the notebook."""
+
+BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY to ask one."
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyView:
+    """All that is shown of one reply."""
+
+    content: tuple[Block, ...]
+    records: tuple[Record, ...] = ()
+    price: Price | None = None
+    notes: tuple[str, ...] = ()
+    """Lines for the user: a turn was replaced, later cells are stale …"""
+    failure: str = ""
+    """Why the reply is not whole; empty for one that is."""
+    simulated: bool = False
+    thinking_seconds: float | None = None
+
+
+def bundle(view: ReplyView, twin: Json | None = None) -> dict[str, Any]:
+    """The mimebundle to save: `text/html`, `text/markdown`, `text/plain`, and the turn's twin."""
+    data: dict[str, Any] = {
+        "text/html": html(view),
+        "text/markdown": markdown(view),
+        "text/plain": text(view),
+    }
+    if twin is not None:
+        data[TWIN] = twin
+    return data
+
+
+# --- HTML ---------------------------------------------------------------------------------------
+
+
+def html(view: ReplyView) -> str:
+    """The whole reply, finished."""
+    body = [badge_html()] if view.simulated else []
+    last = None
+    for piece in pieces(view.content):
+        body.append(piece_html(piece, view))
+        last = piece
+    if last is None and not view.failure:
+        body.append(f'<p style="{style.QUIET}">The reply is empty.</p>')
+    body.append(sources_html(view.content))
+    body.append(ending_html(view))
+    return wrapped("".join(body))
+
+
+def wrapped(body: str, *, sheet: bool = True) -> str:
+    """`body` in the one element that all outputs stand in. sheet: with the style sheet."""
+    return f'<div class="{style.WRAPPER_CLASS}">{style.sheet() if sheet else ""}{body}</div>'
+
+
+def badge_html() -> str:
+    return f'<div class="kimi-badge" role="note" style="{style.BADGE}">{escape(BADGE)}</div>'
+
+
+def piece_html(piece: Piece, view: ReplyView) -> str:
+    """One finished piece."""
+    match piece:
+        case Thinking(thought, redacted):
+            return thinking_html(thought, _thought_about(view), redacted=redacted)
+        case Text(source):
+            return f'<div class="kimi-text">{render_markdown(source)}</div>'
+        case Call():
+            return call_html(piece)
+        case Search():
+            return search_html(piece)
+
+
+def thinking_html(thought: str, facts: str, *, redacted: bool = False, tail: str = "") -> str:
+    """The thinking, collapsed. facts: behind the word in its summary. tail: shown while it is
+    closed, so that one sees it move."""
+    body = "The server sends this thinking encrypted." if redacted else clean(thought)
+    peek = f'<div style="{style.QUIET}">{escape(clean(tail))}</div>' if tail else ""
+    label = f"Thinking · {escape(facts)}" if facts else "Thinking"
+    return (
+        f'<details class="kimi-thinking" style="{style.BOX}">'
+        f'<summary style="{style.SUMMARY}">{label}{peek}</summary>'
+        f'<div style="{style.THINKING}">{escape(body)}</div></details>'
+    )
+
+
+def _thought_about(view: ReplyView) -> str:
+    tokens = sum(r.thinking or 0 for r in view.records)
+    parts = [seconds(view.thinking_seconds)] if view.thinking_seconds is not None else []
+    return " · ".join(parts + ([f"{tokens:,} tokens"] if tokens else []))
+
+
+def call_html(call: Call) -> str:
+    """A tool call: its name and arguments."""
+    arguments = call.raw_input if call.raw_input is not None else _pretty(call.input)
+    cut = " (the arguments are not valid JSON)" if call.raw_input is not None else ""
+    return (
+        f'<details class="kimi-tool" style="{style.BOX}"><summary style="{style.SUMMARY}">'
+        f"Tool · <code>{escape(clean(call.name))}</code>{cut}</summary>"
+        f'<pre style="{style.PRE}">{escape(clean(arguments))}</pre></details>'
+    )
+
+
+def search_html(search: Search) -> str:
+    """A search: the query, and what was found or why nothing was."""
+    found = f"{len(search.results)} results" if search.results else "searching …"
+    if search.error:
+        found = f"failed: {search.error}"
+    rows = "".join(f"<li>{_link(r)}</li>" for r in search.results)
+    return (
+        f'<details class="kimi-search" style="{style.BOX}"><summary style="{style.SUMMARY}">'
+        f"Web search · {escape(clean(search.query))} · {escape(clean(found))}</summary>"
+        f"<ol>{rows}</ol></details>"
+    )
+
+
+def sources_html(content: Iterable[Block]) -> str:
+    """The numbered list of what the text cites."""
+    rows = "".join(f"<li>{_link(source)}</li>" for source in sources(content))
+    return f'<div class="kimi-sources" style="{style.QUIET}">Sources<ol>{rows}</ol></div>' if rows else ""
+
+
+def _link(source: Mapping[str, Any]) -> str:
+    url, title = str(source.get("url") or ""), str(source.get("title") or source.get("url") or "")
+    if not safe_url(url):
+        return escape(clean(title))
+    return f'<a href="{escape(url)}" target="_blank" rel="noopener noreferrer">{escape(clean(title))}</a>'
+
+
+def ending_html(view: ReplyView) -> str:
+    """What stands below the reply: why it is not whole, notes, the footer with its details."""
+    out = [f'<div class="kimi-failure" style="{style.FAILURE}">{escape(clean(view.failure))}</div>'] * bool(
+        view.failure
+    )
+    out += [f'<div class="kimi-note" style="{style.NOTE}">{escape(clean(note))}</div>' for note in view.notes]
+    if view.records:
+        rows = "".join(
+            f'<tr><th style="{style.CELL}">{escape(name)}</th>'
+            f'<td style="{style.CELL}">{escape(clean(value))}</td></tr>'
+            for name, value in details(view.records)
+        )
+        out.append(
+            f'<details class="kimi-footer" style="{style.FOOTER}"><summary style="cursor:pointer">'
+            f"{escape(clean(footer(view.records, view.price)))}</summary><table>{rows}</table></details>"
+        )
+    return "".join(out)
+
+
+# --- markdown and plain text --------------------------------------------------------------------
+
+
+def markdown(view: ReplyView) -> str:
+    """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone."""
+    parts = [f"*{BADGE}*"] if view.simulated else []
+    parts += [safe_markdown(p.markdown) for p in pieces(view.content) if isinstance(p, Text)]
+    cited = sources(view.content)
+    parts += ["\n".join(f"{n}. {_link_markdown(s)}" for n, s in enumerate(cited, 1))] if cited else []
+    parts += [f"*{safe_markdown(_one_line(line))}*" for line in (view.failure, *view.notes) if line]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def text(view: ReplyView) -> str:
+    """Plain text: the markdown as the model wrote it, without thinking."""
+    parts = [f"[{BADGE}]"] if view.simulated else []
+    parts += [plain_text(p.markdown) for p in pieces(view.content) if isinstance(p, Text)]
+    cited = sources(view.content)
+    parts += [
+        "\n".join(
+            f"[{n}] {plain_text(_one_line(s['title']))} {plain_text(_one_line(s['url']))}"
+            for n, s in enumerate(cited, 1)
+        )
+    ] * bool(cited)
+    parts += [f"[{plain_text(_one_line(line))}]" for line in (view.failure, *view.notes) if line]
+    return "\n\n".join(part.strip("\n") for part in parts)
+
+
+def closing_lines(view: ReplyView) -> list[str]:
+    """What stands under a reply in a terminal: badge, sources, notes, footer."""
+    lines = [f"[{n}] {_one_line(s['title'])} {s['url']}" for n, s in enumerate(sources(view.content), 1)]
+    lines += [BADGE] * view.simulated
+    lines += [_one_line(line) for line in view.notes]
+    return [*lines, footer(view.records, view.price)]
+
+
+def _link_markdown(source: Mapping[str, Any]) -> str:
+    title = safe_markdown(_one_line(str(source["title"])).translate(_PUNCTUATION))
+    return f"{title} <{source['url']}>" if safe_url(str(source["url"])) else title
+
+
+_PUNCTUATION = {ord(c): f"\\{c}" for c in r"\`*_{}[]<>()#|~$"}
+
+
+def _one_line(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _pretty(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

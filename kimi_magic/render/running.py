@@ -1,0 +1,36 @@
+"""The segments of a reply that still streams: the same pieces as in `reply`, not finished yet."""
+
+from __future__ import annotations
+
+from html import escape
+
+from . import style
+from .footer import seconds
+from .pieces import Piece, Search, Thinking
+from .reply import ReplyView, badge_html, piece_html, thinking_html, wrapped
+from .sanitise import clean
+
+PEEK = 160  # characters of running thinking that show while its section is closed
+
+
+def waiting(model: str, elapsed: float, trouble: str = "") -> str:
+    """Before anything came. The count moves once a second."""
+    line = f"Waiting for {model}" + (f" · {int(elapsed)} s" if elapsed >= 1 else " …")
+    note = f'<div style="{style.NOTE}">{escape(clean(trouble))}</div>' if trouble else ""
+    return wrapped(f'<div class="kimi-waiting" style="{style.QUIET}">{escape(line)}</div>{note}', sheet=False)
+
+
+def segment(body: str, *, simulated: bool | None = None) -> str:
+    """One segment. simulated: known for the first one, which brings the style sheet and the badge."""
+    opening = badge_html() if simulated else ""
+    return wrapped(opening + body, sheet=simulated is not None)
+
+
+def piece(part: Piece, thought_for: float | None) -> str:
+    """A piece that may still grow (texts grow elsewhere: they are rendered bit by bit)."""
+    if isinstance(part, Thinking) and not part.redacted:
+        facts = seconds(thought_for) if thought_for is not None else ""
+        return thinking_html(part.text, facts, tail=" ".join(part.text[-PEEK:].split()))
+    if isinstance(part, Search) and not part.results and not part.error:
+        return piece_html(part, ReplyView(()))
+    return piece_html(part, ReplyView((), thinking_seconds=thought_for))

@@ -1,0 +1,42 @@
+"""How a reply looks, in one place.
+
+Untrusted notebooks strip `<style>`, `id`, `data-*` and every style with `var()`, so boxes carry
+inline styles in greys that suit light and dark, and only refinements stand in the one `<style>`.
+"""
+
+from __future__ import annotations
+
+from .code import STYLE
+
+LINE = "1px solid rgba(128,128,128,.35)"
+BOX = f"border:{LINE};border-radius:6px;padding:.35em .8em;margin:.3em 0 .7em"
+SUMMARY = "cursor:pointer;opacity:.75"
+QUIET = "opacity:.65;font-size:90%"
+THINKING = (
+    "white-space:pre-wrap;overflow-wrap:anywhere;opacity:.8;margin:.5em 0 .2em;"
+    "max-height:24em;overflow-y:auto"
+)
+BADGE = (
+    "display:inline-block;border:1px solid rgba(200,130,0,.8);border-radius:1em;padding:0 .7em;"
+    "font-size:85%;margin:0 0 .5em"
+)
+NOTE = "border-left:3px solid rgba(200,130,0,.8);padding:.1em .8em;margin:.5em 0;font-size:92%"
+FAILURE = "border-left:3px solid rgba(210,60,60,.85);padding:.1em .8em;margin:.5em 0;font-size:92%"
+FOOTER = f"{QUIET};border-top:{LINE};margin-top:.9em;padding-top:.35em"
+PRE = "white-space:pre-wrap;overflow:auto;max-height:20em;margin:.4em 0"
+CELL = "padding:.1em .9em .1em 0;text-align:left;border:0"
+
+WRAPPER_CLASS = "kimi jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore"
+"""The front end's own typography; math only where a formula's own class says so."""
+
+_RULES = """
+.kimi { max-width: 60em }
+.kimi summary:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px }
+.kimi .kimi-text > :first-child { margin-top: 0 }
+"""
+
+
+def sheet() -> str:
+    """The one `<style>`, every rule of it below the class `kimi`."""
+    rules = (_RULES + STYLE.replace("\n.kimi-", "\n.kimi .kimi-")).strip()
+    return f"<style>\n{rules}\n</style>\n"

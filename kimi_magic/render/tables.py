@@ -1,0 +1,103 @@
+"""Rows as tables: usage and history, as HTML and as text that lines up in any terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..usage import Record, UsageTable
+from .footer import money, seconds
+from .sanitise import clean
+
+Rows = Sequence[Mapping[str, str]]
+
+
+def table_html(rows: Rows, caption: str = "") -> str:
+    """An HTML table, everything in it escaped; wide ones scroll."""
+    if not rows:
+        return f"<p>{escape(caption)}</p>"
+    cells = "text-align:left;vertical-align:top"
+    head = "".join(f'<th scope="col" style="{cells}">{escape(name)}</th>' for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{cells}">{escape(clean(v))}</td>' for v in row.values()) + "</tr>"
+        for row in rows
+    )
+    title = f'<caption style="text-align:left">{escape(clean(caption))}</caption>' if caption else ""
+    return (
+        f'<div class="jp-RenderedHTMLCommon" style="overflow-x:auto"><table>{title}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def table_text(rows: Rows, caption: str = "") -> str:
+    """The same in columns of text; full-width characters count as two."""
+    if not rows:
+        return caption
+    lines = [list(rows[0]), *([clean(v).replace("\n", " ") for v in row.values()] for row in rows)]
+    widths = [max(_width(line[n]) for line in lines) for n in range(len(rows[0]))]
+    table = [
+        "  ".join(
+            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+    table.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([caption, *table] if caption else table)
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+class ShownUsage(UsageTable):
+    """Usage rows that show themselves as a table with their sums."""
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return ShownUsage(found.records) if isinstance(found, UsageTable) else found
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        rows = [_row(record) for record in self.records]
+        return {
+            "text/html": table_html(rows, self.caption()),
+            "text/plain": table_text(rows, self.caption()),
+        }
+
+    def caption(self) -> str:
+        """The sums in one line."""
+        t = self.summary()
+        if not t.requests:
+            return "No requests yet."
+        rate = f", {t.cache_hit_rate:.0%} of the input from cache" if t.cache_hit_rate is not None else ""
+        cost = money(t.cost, t.currency)
+        if t.simulated == t.requests:
+            cost = f"would cost {cost} (all simulated, nothing was billed)"
+        elif t.simulated:
+            cost += f" ({t.simulated} of them simulated and not billed)"
+        unknown = f"; {t.unknown} without a known cost" if t.unknown else ""
+        requests = f"{t.requests} request{'s' * (t.requests > 1)}"
+        tokens = f"{t.input + t.cache_read + t.cache_write:,} in{rate}, {t.output:,} out"
+        return f"{requests}: {tokens}; {cost}{unknown}"
+
+
+def _row(record: Record) -> dict[str, str]:
+    def count(number: int | None) -> str:
+        return "" if number is None else f"{number:,}"
+
+    return {
+        "time": record.time.astimezone().strftime("%H:%M:%S"),
+        "conversation": record.conversation or "(once)",
+        "model": record.model.removeprefix("kimi-"),
+        "effort": record.effort or "max",
+        "in": count(record.input),
+        "cache read": count(record.cache_read),
+        "cache write": count((record.cache_write_5m or 0) + (record.cache_write_1h or 0)),
+        "out": count(record.output),
+        "thinking": count(record.thinking),
+        "first": "" if record.seconds_to_first is None else seconds(record.seconds_to_first),
+        "time taken": "" if record.seconds is None else seconds(record.seconds),
+        "cost": "?" if record.cost is None else money(record.cost, record.currency),
+        "ended": record.stop_reason or record.error or record.status,
+    }

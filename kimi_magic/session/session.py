@@ -1,0 +1,97 @@
+"""The conversations and the ledger of one notebook."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from ..client import AsyncClient
+from ..conversation import Conversation, Place, Turn
+from ..usage import PRICES, Price, Record
+from ..wire import Request, user
+from .asking import Ask, Plan
+from .turns import Surroundings, TurnStream
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex[:16]
+
+
+class Session:
+    """One notebook's chat. `plan` what to ask, `start` it, iterate the stream.
+
+    client: where requests go. notebook: its path where it is known, a label in the records.
+    prices: per model, the public ones by default. utc, clock, new_id: for tests.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        *,
+        notebook: str | None = None,
+        prices: Mapping[str, Price] = PRICES,
+        utc: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], float] = time.monotonic,
+        new_id: Callable[[], str] = _new_id,
+    ) -> None:
+        self.client = client
+        self.conversations: dict[str, Conversation] = {"main": Conversation("main")}
+        self.current = "main"
+        """Name of the conversation that cells without `-c` are in."""
+        self.records: list[Record] = []
+        """The ledger: one record a request, oldest first."""
+        self.last: Turn | None = None
+        """The turn that ended last, however it ended."""
+        self._around = Surroundings(client, notebook, dict(prices), utc, clock)
+        self._new_id = new_id
+
+    def now(self) -> datetime:
+        """The time on the session's clock, UTC."""
+        return self._around.utc()
+
+    def conversation(self, name: str | None = None) -> Conversation:
+        """The conversation of that name, the current one by default; made if it is not there."""
+        name = name or self.current
+        return self.conversations.setdefault(name, Conversation(name))
+
+    def change(self, conversation: Conversation) -> None:
+        """Put a changed conversation in the place of the one of its name."""
+        self.conversations[conversation.name] = conversation
+
+    def plan(self, ask: Ask) -> Plan:
+        """The request that `ask` makes. Raises `RequestError` for what the API page rules out."""
+        conversation = self.conversation(ask.conversation)
+        if ask.new and not ask.once:
+            conversation = conversation.fresh()
+        place = Place(None) if ask.once else conversation.place(ask.cell, append=ask.append)
+        request = Request(
+            messages=(*conversation.messages(place.parent), user(ask.content)),
+            model=ask.model,
+            max_tokens=ask.limit(),
+            system=ask.system if ask.system is not None else (None if ask.once else conversation.system),
+            effort=ask.effort,
+            cache_ttl=ask.cache_ttl,
+            stop_sequences=ask.stop_sequences,
+        )
+        self.client.check(request)
+        return Plan(ask, request, place)
+
+    def start(self, plan: Plan) -> TurnStream:
+        """The turn, about to run: iterate its `events()`."""
+        return TurnStream(plan, self._new_id(), self._around, self._end)
+
+    def _end(self, stream: TurnStream) -> None:
+        turn = stream.turn
+        assert turn is not None
+        self.records += stream.records
+        self.last = turn
+        if stream.plan.ask.once:
+            return
+        conversation = self.conversation(stream.plan.ask.conversation)
+        self.change(conversation.with_turn(turn))
