@@ -12,29 +12,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from .client import AsyncClient, find_key
-from .config import KimiMagic
-from .conversation import COMPLETE, Conversation, Turn
+from .client import AsyncClient
+from .config import SET_A_KEY, KimiMagic
+from .conversation import Conversation, Turn
 from .display import Ending, View, show
-from .errors import ConfigError
+from .errors import ConfigError, StoreError
 from .render import ReplyView, ShownUsage, bundle, sources
-from .session import Ask, Plan, Session, TurnStream, Worker
+from .session import Ask, Plan, Session, Worker
+from .store import Store, store_path
 from .usage import Record, totals
 from .wire import Block, Json, Message, TextBlock, content_blocks
 
 SIMULATOR_URL = "http://simulator.invalid"
 """Base URL of the embedded simulator: a name that no network can resolve."""
-
-SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
-
-
-def would_simulate(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether the embedded simulator would answer."""
-    environ = os.environ if environ is None else environ
-    if settings.simulator != "auto":
-        return settings.simulator == "always"
-    return not environ.get("KIMI_BASE_URL", "").strip() and find_key(None, environ) is None
-
 
 def connect(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> tuple[AsyncClient, bool]:
     """The client that the settings and the environment ask for, and whether it is the simulator.
@@ -42,7 +32,7 @@ def connect(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> tu
     Raises `ConfigError` where there is no key and the simulator may not answer.
     """
     environ = os.environ if environ is None else environ
-    if not would_simulate(settings, environ):
+    if not settings.would_simulate(environ):
         key = find_key(None, environ)
         if key is None and not environ.get("KIMI_BASE_URL", "").strip():
             raise ConfigError(
@@ -126,8 +116,19 @@ class Kimi:
         if self._session is None:
             if self._client is None:
                 self._client, self.simulated = connect(self.settings)
-            self._session = Session(self._client, notebook=self._notebook)
+            store, trouble = self._open_store()
+            self._session = Session(self._client, notebook=self._notebook, store=store)
+            self._session.warnings += trouble
         return self._session
+
+    def _open_store(self) -> tuple[Store | None, list[str]]:
+        """The store, or None and the reason where it cannot be used: then all stays in memory."""
+        if self.settings.store == "off":
+            return None, []
+        try:
+            return Store(store_path()), []
+        except StoreError as error:
+            return None, [str(error)]
 
     def ask(
         self,
@@ -182,12 +183,6 @@ class Kimi:
         """What the next request would send ahead of its prompt."""
         return self.conversation.messages(self.conversation.head)
 
-    def notice(self) -> str:
-        """What to say when the extension is loaded: that no model will be asked, or nothing."""
-        if self._client is not None or not would_simulate(self.settings):
-            return ""
-        return f"kimi_magic: no API key found, so the embedded simulator answers, not a model. {SET_A_KEY}"
-
     def close(self) -> None:
         """End what runs in the background."""
         self.worker.close()
@@ -214,26 +209,8 @@ def view_of(ending: Ending, notes: Sequence[str] = ()) -> ReplyView:
         content=tuple(turn.reply),
         records=tuple(ending.stream.records),
         price=ending.stream.price,
-        notes=(*_replaced(ending.stream), *notes),
+        notes=tuple(notes),
         failure=ending.failure,
         simulated=turn.simulated,
         thinking_seconds=ending.thinking_seconds,
     )
-
-
-def _replaced(stream: TurnStream) -> list[str]:
-    """What happened to the turns that this one put off the path."""
-    place, turn = stream.plan.place, stream.turn
-    if turn is None or turn.status != COMPLETE:
-        return []
-    notes = []
-    if place.replaces is not None and place.replaces.prompt != turn.prompt:
-        old = place.replaces.id[:6]
-        notes.append(f"The earlier turn of this cell was replaced; %kimi use {old} brings it back.")
-    if place.stale:
-        count = len(place.stale)
-        notes.append(
-            f"{count} later turn{'s' * (count > 1)} left the conversation: run {'their cells' if count > 1 else 'its cell'}"
-            " again to go on from here."
-        )
-    return notes

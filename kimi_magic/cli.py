@@ -4,6 +4,7 @@ the simulator as a server on loopback."""
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -55,23 +56,42 @@ def _lab(args: argparse.Namespace) -> int:
     except ImportError:
         raise ConfigError("JupyterLab is not installed.", hint="pip install 'kimi-magic[lab]'") from None
     folder = Path(args.folder).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    for notebook in _shipped().glob("*.ipynb"):
-        if not (folder / notebook.name).exists():
-            shutil.copyfile(notebook, folder / notebook.name)
-    print(f"Notebooks are in {folder}. Ctrl-C ends the server.", flush=True)
-    options = [f"--ServerApp.root_dir={folder}", f"--ServerApp.port={args.port}", "--ServerApp.ip=127.0.0.1"]
-    options += ["--no-browser"] * args.no_browser
-    options += ["--LabApp.default_url=/lab/tree/quickstart.ipynb", *_root()]
-    LabApp.launch_instance(argv=options)
+    _put_notebooks(folder)
+    print(f"The notebooks are in {folder}. Ctrl-C ends the server.", flush=True)
+    # A folder of settings that JupyterLab reads beside the user's own, which go before it.
+    paths = [str(Path(__file__).parent / "lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
+    LabApp.launch_instance(argv=_lab_options(folder, args))
     return 0
 
 
-def _root() -> list[str]:
-    """In a container one is root, and the server wants to hear that this is meant."""
-    import os
+def _put_notebooks(folder: Path) -> None:
+    """Copy the shipped notebooks into `folder`; what is there stays as it is."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for notebook in _shipped().glob("*.ipynb"):
+            if not (folder / notebook.name).exists():
+                shutil.copyfile(notebook, folder / notebook.name)
+    except OSError as error:
+        raise ConfigError(
+            f"The notebooks cannot be put into {folder}: {error.strerror}.",
+            hint="Name another folder: kimi-magic lab FOLDER",
+        ) from None
 
-    return ["--allow-root"] * (hasattr(os, "geteuid") and os.geteuid() == 0)
+
+def _lab_options(folder: Path, args: argparse.Namespace) -> list[str]:
+    """JupyterLab's own options. It takes the next free port where the first is taken."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return [
+        f"--ServerApp.root_dir={folder}",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={args.port}",
+        "--LabApp.default_url=/lab/tree/quickstart.ipynb",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+        *["--no-browser"] * args.no_browser,
+        *["--allow-root"] * is_root,  # in a container one is root, and the server wants to hear that
+    ]
 
 
 def _shipped() -> Path:

@@ -14,7 +14,11 @@ from traitlets import Enum, Float, Integer, TraitError, Unicode
 from traitlets.config import Configurable
 
 from .errors import ConfigError
+from .keys import find_key
 from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MODELS
+
+
+SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
 
 
 class KimiMagic(Configurable):
@@ -37,6 +41,9 @@ class KimiMagic(Configurable):
         ("auto", "static", "terminal"),
         "auto",
         help="How replies are shown: static (HTML outputs), terminal (text), or auto by the front end.",
+    ).tag(config=True)
+    store = Enum(
+        ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."
     ).tag(config=True)
     simulator = Enum(
         ("auto", "always", "never"),
@@ -64,3 +71,18 @@ class KimiMagic(Configurable):
                     hint=str(trait.help),
                 ) from None
         return settings
+
+    def would_simulate(self, environ: Mapping[str, str] | None = None) -> bool:
+        """Whether the embedded simulator would answer."""
+        environ = os.environ if environ is None else environ
+        if self.simulator != "auto":
+            return self.simulator == "always"
+        return not environ.get("KIMI_BASE_URL", "").strip() and find_key(None, environ) is None
+
+    def notice(self) -> str:
+        """What to say when the extension is loaded: that no model will be asked, or nothing."""
+        if not self.would_simulate():
+            return ""
+        if self.simulator == "always":
+            return "kimi_magic: the embedded simulator answers, not a model (KIMI_MAGIC_SIMULATOR=always)."
+        return f"kimi_magic: no API key found, so the embedded simulator answers, not a model. {SET_A_KEY}"

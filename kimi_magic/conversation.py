@@ -13,12 +13,12 @@ stores or sends, and every change gives a new value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from .errors import ConversationError
-from .wire import Block, Json, TextBlock, content_blocks
+from .wire import Block, Json, Message, TextBlock, content_blocks
 
 COMPLETE = "complete"
 INTERRUPTED = "interrupted"
@@ -29,6 +29,18 @@ REFUSED = "refused"
 
 TWIN_VERSION = 1
 EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request of a turn, so that the same request can be answered again from what was said."""
+
+    request: str
+    """Hash of the request (`Request.fingerprint`)."""
+    blocks: int
+    """How many blocks of the turn's reply came of it, after those of the requests before."""
+    message: Json
+    """The reply without its content: id, model, stop_reason, usage …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,10 @@ class Turn:
     """The line that the user saw, where it failed."""
     time: datetime = EPOCH
     simulated: bool = False
+    settings: Json = field(default_factory=dict)
+    """The request without its messages: model, max_tokens, system, tools …"""
+    exchanges: tuple[Exchange, ...] = ()
+    """The requests that it took, and what of `reply` came of each."""
 
     @property
     def reply(self) -> list[Block]:
@@ -62,6 +78,15 @@ class Turn:
     def text(self) -> str:
         """The reply's text."""
         return "".join(b.text for b in self.reply if isinstance(b, TextBlock))
+
+    def recorded(self) -> list[tuple[str, Message]]:
+        """Each request's hash, and the whole message that answered it."""
+        found, content = [], self.reply
+        for exchange in self.exchanges:
+            blocks, content = content[: exchange.blocks], content[exchange.blocks :]
+            message = Message.from_dict({**exchange.message, "content": blocks})
+            found.append((exchange.request, message))
+        return found
 
     def to_json(self) -> Json:
         """JSON that holds the turn whole, blocks verbatim."""
@@ -78,6 +103,8 @@ class Turn:
             "error": self.error,
             "simulated": self.simulated,
             "prompt": self.prompt,
+            "settings": self.settings,
+            "exchanges": [asdict(exchange) for exchange in self.exchanges],
             "messages": list(self.messages),
         }
 
@@ -92,6 +119,7 @@ class Turn:
                 )
             values = {k: json[k] for k in cls.__dataclass_fields__ if k in json}
             values["messages"] = tuple(json["messages"])
+            values["exchanges"] = tuple(Exchange(**e) for e in json.get("exchanges", ()))
             values["time"] = datetime.fromisoformat(json["time"])
             return cls(**values)
         except (KeyError, TypeError, ValueError) as error:
@@ -167,7 +195,9 @@ class Conversation:
         if turn is None:
             raise ConversationError(f"Conversation {self.name!r} has no turn {turn_id!r}.")
         if turn.status != COMPLETE:
-            raise ConversationError(f"Turn {turn_id[:6]} is {turn.status}: a conversation cannot go on from it.")
+            raise ConversationError(
+                f"Turn {turn_id[:6]} is {turn.status}: a conversation cannot go on from it."
+            )
         on_path = {t.id for t in self.path_to(turn_id)}
         return replace(self, head=turn_id, undone=self.undone - on_path)
 

@@ -6,6 +6,7 @@
     ├── PromptError             a value, file or image that cannot go into a prompt
     ├── RequestError            a request that the API page rules out; nothing was sent
     ├── ConversationError       no such conversation, turn or branch
+    ├── StoreError              the state on disk cannot be read or written
     ├── ReplayError             a recorded reply was asked for and is not there
     ├── ToolError               a function that cannot be offered to the model
     ├── SchemaError             a structured reply that does not fit its schema
@@ -84,6 +85,10 @@ class RequestError(KimiError):
 
 class ConversationError(KimiError):
     """No such conversation, turn or branch."""
+
+
+class StoreError(KimiError):
+    """The state on disk, or a file of a conversation, cannot be read or written."""
 
 
 class ReplayError(KimiError):

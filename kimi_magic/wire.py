@@ -15,9 +15,10 @@ The rules of the file:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -483,6 +484,10 @@ class Request:
             ) from None
         except (TypeError, msgspec.EncodeError) as error:
             raise RequestError(f"The request is not JSON: {error}.") from None
+
+    def fingerprint(self) -> str:
+        """Hash of all that decides the reply: equal requests have equal ones, streamed or whole."""
+        return hashlib.sha256(replace(self, stream=False).encode()).hexdigest()
 
     def check(self, *, any_model: bool = False) -> None:
         """Raise `RequestError` for what the API page rules out.

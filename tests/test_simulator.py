@@ -395,7 +395,7 @@ def test_max_tokens_can_cut_the_arguments_of_a_call(simulator):
     assert json.dumps(whole["content"][-1]["input"], separators=(",", ":")).startswith(partial)
 
 
-@pytest.mark.parametrize("stop", ["no model", "read", "*", "“", "Simulated reply: no model has rea"])
+@pytest.mark.parametrize("stop", ["no model", "read", "*", "“", "ulated reply: no model has read "])
 def test_a_stop_sequence_ends_the_text_right_before_it(simulator, stop):
     whole = text_of(ask(simulator, "Hello"))
     message = ask(simulator, "Hello", stop_sequences=["never there", stop])
@@ -688,7 +688,7 @@ def test_a_schema_is_filled_from_the_prompt(simulator):
         "required": ["result", "full_name"],
         "additionalProperties": False,
     }
-    prompt = "result equal to OK.\nFull name: Ada Lovelace\nage=36, height: 1.65\nmember: no\ntags: a, b\nShe was glad."
+    prompt = "result equal to OK.\nFull name: Ada Lovelace\nage=36, height: 1.65\nmember: no\ntags: a, b\nGlad."
     assert structured(simulator, prompt, schema) == {
         "result": "OK",
         "full_name": "Ada Lovelace",
@@ -741,7 +741,13 @@ EXPRESSION = {
 SCHEMAS = [
     {"$defs": {"Node": NODE}, "$ref": "#/$defs/Node"},
     {"$defs": {"E": EXPRESSION}, "type": "array", "items": {"$ref": "#/$defs/E"}, "minItems": 3},
-    {"type": "array", "uniqueItems": True, "minItems": 6, "maxItems": 6, "items": {"type": "integer", "minimum": 3}},
+    {
+        "type": "array",
+        "uniqueItems": True,
+        "minItems": 6,
+        "maxItems": 6,
+        "items": {"type": "integer", "minimum": 3},
+    },
     {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"enum": ["a", "b", "c"]}},
     {"type": "array", "prefixItems": [{"const": 1}, {"type": "string"}], "items": False, "minItems": 2},
     {"type": "array", "contains": {"const": 7}, "minContains": 2, "minItems": 4},
@@ -754,16 +760,32 @@ SCHEMAS = [
     {"oneOf": [{"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 5}]},
     {"not": {"type": ["string", "integer"]}},
     {"type": ["null", "boolean"]},
-    {"if": {"properties": {"kind": {"const": "a"}}}, "then": {"required": ["x"]}, "type": "object", "required": ["kind"]},
-    {"type": "object", "patternProperties": {"^n_": {"type": "integer"}}, "minProperties": 2, "additionalProperties": False},
+    {
+        "if": {"properties": {"kind": {"const": "a"}}},
+        "then": {"required": ["x"]},
+        "type": "object",
+        "required": ["kind"],
+    },
+    {
+        "type": "object",
+        "patternProperties": {"^n_": {"type": "integer"}},
+        "minProperties": 2,
+        "additionalProperties": False,
+    },
     {"type": "object", "propertyNames": {"pattern": "^[a-c]{2}$"}, "minProperties": 1},
     {"type": "object", "required": ["unnamed"], "additionalProperties": {"type": "integer"}},
-    {"allOf": [{"$ref": "#/$defs/A"}, {"properties": {"a": {"maximum": 4}}}], "$defs": {"A": {"properties": {"a": {"minimum": 3, "type": "integer"}}, "required": ["a"]}}},
-    {"anyOf": [{"type": "integer"}, {"type": "string"}], "oneOf": [{"minimum": 3}, {"type": "string", "maxLength": 2}]},
+    {
+        "allOf": [{"$ref": "#/$defs/A"}, {"properties": {"a": {"maximum": 4}}}],
+        "$defs": {"A": {"properties": {"a": {"minimum": 3, "type": "integer"}}, "required": ["a"]}},
+    },
+    {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "oneOf": [{"minimum": 3}, {"type": "string", "maxLength": 2}],
+    },
     {"definitions": {"D": {"enum": [None]}}, "$ref": "#/definitions/D"},
     {"type": "object", "properties": {"a": False, "b": True}},
     {},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=range(len(SCHEMAS)))
@@ -808,11 +830,18 @@ def composite(inner):
             lambda p: {"type": "array", "items": p[0], "minItems": p[1][0], "maxItems": p[1][1]}
         ),
         st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches}),
-        inner.map(lambda branch: {"oneOf": [{"type": "array", "items": branch, "minItems": 1}, {"type": "boolean"}]}),
-        st.tuples(inner, inner).map(
-            lambda p: {"allOf": [{"type": "object", "properties": {n: s}, "required": [n]} for n, s in zip("xy", p, strict=True)]}
+        inner.map(
+            lambda branch: {"oneOf": [{"type": "array", "items": branch, "minItems": 1}, {"type": "boolean"}]}
         ),
-    )  # fmt: skip
+        st.tuples(inner, inner).map(
+            lambda p: {
+                "allOf": [
+                    {"type": "object", "properties": {n: s}, "required": [n]}
+                    for n, s in zip("xy", p, strict=True)
+                ]
+            }
+        ),
+    )
 
 
 def object_of(parts):
@@ -837,10 +866,15 @@ def test_structured_output_fits_any_schema(schema, prompt):
         {"$defs": {"A": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"},
         {"$ref": "#/$defs/Missing"},
         {"$ref": "https://example.org/schema"},
-        {"$defs": {"L": {"type": "object", "properties": {"next": {"$ref": "#/$defs/L"}}, "required": ["next"]}}, "$ref": "#/$defs/L"},
+        {
+            "$defs": {
+                "L": {"type": "object", "properties": {"next": {"$ref": "#/$defs/L"}}, "required": ["next"]}
+            },
+            "$ref": "#/$defs/L",
+        },
         {"type": "string", "pattern": "(", "minLength": 1},
     ],
-)  # fmt: skip
+)
 def test_a_schema_without_a_value_is_refused(schema):
     request = request_of("Hi", output_config={"format": {"type": "json_schema", "schema": schema}})
     status, kind, text = refusal(Simulator(speed=0, lenient=True), request)
@@ -905,7 +939,10 @@ BAD = [
     ("thinking", {"thinking": {"type": "enabled", "budget_tokens": 1000}}),
     ("stream", {"stream": "yes"}),
     ("system[0].text", {"system": [{"type": "text", "text": ""}]}),
-    ("system[0].cache_control", {"system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]}),
+    (
+        "system[0].cache_control",
+        {"system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
+    ),
     ("stop_sequences", {"stop_sequences": list("abcdef")}),
     ("stop_sequences[1]", {"stop_sequences": ["a", "深" * 11]}),
     ("stop_sequences[0]", {"stop_sequences": [""]}),
@@ -925,29 +962,70 @@ BAD = [
     ("tool_choice.type", {"tools": [ADD], "tool_choice": {"type": "tool", "name": "add"}}),
     ("tool_choice.type", {"tool_choice": {"type": "any"}}),
     ("messages[1].role", {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}),
-    ("messages[0].role", {"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]}),
+    (
+        "messages[0].role",
+        {"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]},
+    ),
     ("messages[0].role", {"messages": [{"role": "system", "content": "a"}]}),
     ("messages[1].role", {"messages": dialogue("a", "b")}),
     ("messages[0].content", {"messages": dialogue("")}),
     ("messages[0].content", {"messages": dialogue([])}),
     ("messages[0].content[0].text", {"messages": dialogue([{"type": "text", "text": ""}])}),
     ("messages[0].content[0].type", {"messages": dialogue([THOUGHT])}),
-    ("messages[0].content[0].cache_control", {"messages": dialogue([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])}),
-    ("messages[0].content[0].source.media_type", {"messages": dialogue([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "aGk="}}])}),
-    ("messages[0].content[0].source.data", {"messages": dialogue([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "data:image/png;base64,aGk="}}])}),
-    ("messages[0].content[0].source.url", {"messages": dialogue([{"type": "image", "source": {"type": "url"}}])}),
+    (
+        "messages[0].content[0].cache_control",
+        {"messages": dialogue([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])},
+    ),
+    (
+        "messages[0].content[0].source.media_type",
+        {
+            "messages": dialogue(
+                [{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "aGk="}}]
+            )
+        },
+    ),
+    (
+        "messages[0].content[0].source.data",
+        {
+            "messages": dialogue(
+                [
+                    {
+                        "type": "image",
+                        "source": {
+                            "type": "base64",
+                            "media_type": "image/png",
+                            "data": "data:image/png;base64,aGk=",
+                        },
+                    }
+                ]
+            )
+        },
+    ),
+    (
+        "messages[0].content[0].source.url",
+        {"messages": dialogue([{"type": "image", "source": {"type": "url"}}])},
+    ),
     ("messages[1].content", {"messages": dialogue("a", [THOUGHT], "b")}),
     ("messages[1].content", {"messages": dialogue("a", [CALL], [RESULT])}),
     ("messages[2].content", {"messages": dialogue("a", [THOUGHT, CALL], "b")}),
     ("messages[1].content", {"messages": dialogue("a", [THOUGHT, CALL, CALL], [RESULT, RESULT])}),
     ("messages[2].content", {"messages": dialogue("a", [THOUGHT, CALL], [RESULT, RESULT])}),
-    ("messages[2].content", {"messages": dialogue("a", [THOUGHT, CALL], [{"type": "text", "text": "a"}, RESULT])}),
+    (
+        "messages[2].content",
+        {"messages": dialogue("a", [THOUGHT, CALL], [{"type": "text", "text": "a"}, RESULT])},
+    ),
     ("messages[0].content", {"messages": dialogue([RESULT])}),
     ("messages[1].content", {"messages": dialogue("a", [THOUGHT, CALL])}),
-    ("messages[2].content[0].content", {"messages": dialogue("a", [THOUGHT, CALL], [{**RESULT, "content": None}])}),
-    ("messages[2].content[0].content[0].text", {"messages": dialogue("a", [THOUGHT, CALL], [{**RESULT, "content": [{"type": "text", "text": ""}]}])}),
+    (
+        "messages[2].content[0].content",
+        {"messages": dialogue("a", [THOUGHT, CALL], [{**RESULT, "content": None}])},
+    ),
+    (
+        "messages[2].content[0].content[0].text",
+        {"messages": dialogue("a", [THOUGHT, CALL], [{**RESULT, "content": [{"type": "text", "text": ""}]}])},
+    ),
     ("messages[1].content[0].input", {"messages": dialogue("a", [{**CALL, "input": "{}"}], [RESULT])}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("field", "change"), BAD, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD)])
@@ -1008,8 +1086,15 @@ def test_a_prompt_beyond_the_context_window_is_refused(simulator):
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {"Authorization": "key"}, {"authorization": "Bearer "}, {"x-api-key": "key"}, {"AUTHORIZATION": "Bearer old"}]
-)  # fmt: skip
+    "headers",
+    [
+        {},
+        {"Authorization": "key"},
+        {"authorization": "Bearer "},
+        {"x-api-key": "key"},
+        {"AUTHORIZATION": "Bearer old"},
+    ],
+)
 def test_a_missing_or_refused_key_is_401(headers):
     status, kind, _ = refusal(Simulator(speed=0, refused_keys={"old"}), request_of("Hi"), headers)
     assert (status, kind) == (401, "authentication_error")
@@ -1044,7 +1129,7 @@ def test_lenient_mode_obeys_a_named_tool_choice():
 
 JUNK = st.one_of(
     st.sampled_from(["", "x", 0, -1, 1.5, True, [], {}, [1], {"type": "x"}, [[]], [{}], "text", 10**9])
-)  # fmt: skip
+)
 
 
 def paths_of(value, path=()):
@@ -1208,7 +1293,8 @@ def test_what_it_says_changes_on_demand(simulator):
         "redacted_thinking",
         "text",
     ]
-    assert "signature" not in ask(simulator, "[[simulate: no signature]] Hi")["content"][0]
+    for name in ("unsigned", "no signature"):
+        assert "signature" not in ask(simulator, f"[[simulate: {name}]] Hi")["content"][0]
     assert ask(simulator, "[[simulate: stop-reason never_heard_of]]")["stop_reason"] == "never_heard_of"
 
 

@@ -1,4 +1,4 @@
-"""Every wire case (`wire_cases/README.md`), by both clients over a real socket, and in process with any cut."""
+"""Every wire case (`wire_cases/README.md`), by both clients over a socket, and in process with any cut."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """`Client` and `AsyncClient`: thin drivers that pump `retry` and `stream` over httpx.
 
-keys      the API key: where it comes from, what is wrong with it, and keeping it out of sight
 hosts     base URLs in all spellings
 exchange  what both drivers share: the HTTP request, the reply, foreign errors made ours
 streams   one reply as it comes, blocking and async
@@ -8,10 +7,10 @@ lines     ending a blocking read from another thread
 drivers   the two classes
 """
 
+from ..keys import Key, find_key
 from .drivers import AsyncClient, Client
 from .exchange import Limits
 from .hosts import BASE_URLS, base_urls
-from .keys import Key, find_key
 from .streams import AsyncMessageStream, SyncMessageStream
 
 __all__ = [

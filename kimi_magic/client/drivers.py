@@ -11,11 +11,11 @@ from typing import Any, Self
 import httpx
 
 from ..errors import ConfigError, RequestError
+from ..keys import find_key
 from ..retry import Hosts, Policy
 from ..wire import Message, Request
 from .exchange import Exchange, Limits, Setup, build_request
 from .hosts import BASE_URLS, base_urls
-from .keys import find_key
 from .lines import Line, Lines
 from .streams import AsyncMessageStream, SyncMessageStream
 

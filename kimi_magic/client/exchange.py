@@ -16,9 +16,9 @@ import httpx
 
 from .. import retry
 from ..errors import ConfigError, ConnectError, KimiError, RequestError, TimeoutError
+from ..keys import Key
 from ..stream import Event, Reply
 from ..wire import Block, Message, Request
-from .keys import Key
 
 SIMULATED = "x-kimi-simulator"
 """Header by which a simulator marks its replies."""

@@ -38,9 +38,9 @@ def _normal(url: str) -> str:
     url = url.strip()
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.port != 0
         (parts.hostname or "").encode("idna")
-        usable = usable and bool(httpx.URL(url).host)
+        usable = parts.scheme in ("http", "https") and parts.port != 0 and bool(httpx.URL(url).host)
+        usable = usable and url.isprintable() and " " not in url
     except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:

@@ -36,7 +36,7 @@ class KimiMagics(Magics):
         self.names: dict[str, Any] = shell.user_ns
         """The notebook's variables."""
         self.chat = kimi
-        self.stage = Stage(shell, kimi.settings)
+        self.stage = Stage(shell, kimi.settings, lambda: kimi.session)
         self.cells = Cells(shell)
 
     @no_var_expand
@@ -51,7 +51,9 @@ class KimiMagics(Magics):
         words = line.split()
         command = commands.find(words[0]) if words else commands.COMMANDS["help"]
         if command is not None:
-            return command.run(self.chat, self.stage, words[1:])
+            value = command.run(self.chat, self.stage, words[1:])
+            self.stage.refresh()
+            return value
         commands.check_spelling(line)
         options, prompt = parse_line(line)
         return self._ask(options, prompt)
@@ -65,7 +67,7 @@ class KimiMagics(Magics):
             self._show_request(plan, prompt)
             return
         reply = self.chat.run(plan, self.stage.view())
-        self.stage.mark_stale(plan.place.stale)
+        self.stage.refresh()
         if options.out:
             self.names[options.out] = reply
 

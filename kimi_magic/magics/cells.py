@@ -6,8 +6,9 @@ from typing import Any
 
 
 class Cells:
-    """`current()` gives the id of the running cell, None where the front end sends none (a terminal,
-    nbclient, nbconvert).
+    """`current()` gives the id of the running cell. Where the front end sends none (a terminal,
+    nbclient, nbconvert) it is the number of the question in this kernel: each is a turn of its own,
+    and when the whole notebook runs again, each replaces its forerunner.
 
     Several questions in one run of a cell (a loop, two calls) are told apart by their number, so
     each has its own turn, and running the cell again replaces each by its own successor.
@@ -16,14 +17,16 @@ class Cells:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._run = ""
+        self._headless = 0
         self._count = 0
 
-    def current(self) -> str | None:
+    def current(self) -> str:
         get_parent = getattr(self._shell, "get_parent", None)
         parent = get_parent() if get_parent is not None else {}
         cell = parent.get("metadata", {}).get("cellId")
         if not cell:
-            return None
+            self._headless += 1
+            return f"question {self._headless}"
         run = parent.get("header", {}).get("msg_id", "")
         self._count = self._count + 1 if run == self._run else 1
         self._run = run

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..api import SET_A_KEY, Kimi
+from ..api import Kimi
+from ..config import SET_A_KEY
 from ..conversation import Turn
 from ..errors import OptionError
 from ..render import ShownUsage

@@ -1,34 +1,47 @@
 """Where replies and tables are shown: the front end's kind, and the outputs of earlier cells.
 
-A reply's output can be shown again later under its id: when its turn goes stale, it says so.
+An output can be shown again under its id, also from a later cell: so when a turn leaves the
+conversation its output says so, and when it is whole again the line goes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..api import view_of
 from ..config import KimiMagic
-from ..conversation import Turn
+from ..conversation import Place, Turn
 from ..display import Ending, ShellOutputs, StaticView, TerminalView, View
 from ..render import ReplyView, bundle, closing_lines, table_html, table_text
 from ..render.tables import Rows
+from ..session import Session
+from ..store import TWIN, twin_of
+from .notes import notes
 
-STALE = (
-    "Stale: an earlier cell was run again, so this turn is not part of the conversation. Run this cell again."
-)
+
+@dataclass(slots=True)
+class _Shown:
+    """A reply's output."""
+
+    display_id: str
+    conversation: str | None
+    turn: Turn
+    place: Place
+    view: ReplyView
+    warnings: tuple[str, ...]
 
 
 class Stage:
-    """Makes views, and remembers what they showed."""
+    """Makes views, and remembers what they showed. session: gives the session, made on first use."""
 
-    def __init__(self, shell: Any, settings: KimiMagic) -> None:
+    def __init__(self, shell: Any, settings: KimiMagic, session: Callable[[], Session]) -> None:
         self._shell = shell
         self._settings = settings
-        self._shown: dict[str, tuple[str, ReplyView, Turn]] = {}  # turn id → display id, …
+        self._session = session
+        self._shown: dict[str, _Shown] = {}  # by the turn's id
 
     @property
     def is_terminal(self) -> bool:
@@ -41,27 +54,49 @@ class Stage:
         """A view for the running cell."""
         if self.is_terminal:
             return TerminalView(
-                sys.stdout, lambda ending: closing_lines(view_of(ending)), color=sys.stdout.isatty()
+                sys.stdout,
+                lambda ending: closing_lines(self._view_of(ending, self._session().take_warnings())),
+                color=sys.stdout.isatty(),
             )
         outputs = ShellOutputs(self._shell)
-        view = StaticView(outputs, self._final, silent=outputs.captured)
-        self._display_id = view.display_id
+        view = StaticView(
+            outputs, lambda ending: self._final(ending, view.display_id), silent=outputs.captured
+        )
         return view
 
-    def _final(self, ending: Ending) -> dict[str, Any]:
-        turn = ending.stream.turn
-        assert turn is not None
-        view = view_of(ending)
-        self._shown[turn.id] = (self._display_id, view, turn)
-        return bundle(view, turn.to_json())
+    def refresh(self) -> None:
+        """Let the outputs of this kernel say what has become of their turns."""
+        for shown in self._shown.values():
+            if shown.conversation is None:
+                continue
+            conversation = self._session().conversation(shown.conversation)
+            now = (*shown.warnings, *notes(conversation, shown.turn, shown.place))
+            if now != shown.view.notes:
+                shown.view = replace(shown.view, notes=now)
+                ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
 
-    def mark_stale(self, turns: Sequence[Turn]) -> None:
-        """Let the outputs of these turns say that they are stale, where this kernel showed them."""
-        for turn in turns:
-            if turn.id in self._shown:
-                display_id, view, turn = self._shown[turn.id]
-                marked = replace(view, notes=(STALE, *view.notes))
-                ShellOutputs(self._shell).update(bundle(marked, turn.to_json()), display_id)
+    def _final(self, ending: Ending, display_id: str) -> dict[str, Any]:
+        """The mimebundle to save of a reply that ended."""
+        turn, plan = ending.stream.turn, ending.stream.plan
+        assert turn is not None
+        conversation = None if plan.ask.once else plan.ask.conversation
+        warnings = self._session().take_warnings()
+        view = self._view_of(ending, warnings)
+        shown = _Shown(display_id, conversation, turn, plan.place, view, warnings)
+        data = self._bundle(shown)
+        if turn.cell is not None:  # the output of this cell's earlier turn is gone
+            self._shown = {k: s for k, s in self._shown.items() if s.turn.cell != turn.cell}
+        self._shown[turn.id] = shown
+        return data
+
+    def _bundle(self, shown: _Shown) -> dict[str, Any]:
+        return {**bundle(shown.view), TWIN: twin_of(shown.turn, shown.conversation, shown.view.records)}
+
+    def _view_of(self, ending: Ending, warnings: tuple[str, ...]) -> ReplyView:
+        session, plan, turn = self._session(), ending.stream.plan, ending.stream.turn
+        assert turn is not None
+        about = () if plan.ask.once else notes(session.conversation(plan.ask.conversation), turn, plan.place)
+        return view_of(ending, (*warnings, *about))
 
     def table(self, rows: Rows, caption: str) -> None:
         """A table, as HTML with a text twin, or as text."""

@@ -16,7 +16,8 @@ from .fit import counted, fit, shown
 
 def is_array(value: object) -> bool:
     """Something with a shape and a dtype that numpy can read: torch, jax, tensorflow, xarray-like."""
-    return all(hasattr(value, name) for name in ("shape", "dtype", "__array__"))
+    # the class is asked, since an object may answer to any attribute
+    return hasattr(type(value), "__array__") and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def as_numpy(value: Any) -> Any:

@@ -110,6 +110,8 @@ def _markdown(frame: Frame, budget: int) -> str:
 
 def _csv(cells: Sequence[str]) -> str:
     """One line of CSV (RFC 4180: quoted where a comma, quote or line end stands inside)."""
+    if list(cells) == [""]:
+        return '""'  # else the line would be empty, and no row
     return ",".join('"' + c.replace('"', '""') + '"' if re.search(r'[,"\r\n]', c) else c for c in cells)
 
 

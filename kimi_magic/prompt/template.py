@@ -27,6 +27,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -127,7 +128,7 @@ def _parse(source: str) -> ast.expr | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a text that only looks like Python ("1or 2")
-            tree = ast.parse(f"({source}\n)", mode="eval").body
+            tree = ast.parse(f"({source})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if source[0] in "\"'":
@@ -214,8 +215,8 @@ def _item(owner: Any, key: object) -> Any:
 
 
 def _keys(owner: Any) -> list[Any]:
-    """Keys of a mapping, columns of a frame."""
-    return list(owner.keys()) if hasattr(owner, "keys") else []
+    """Keys of a mapping, columns of a frame: the first ones, to look for a near one among them."""
+    return list(islice(owner.keys(), 1000)) if hasattr(owner, "keys") else []
 
 
 def said(error: Exception) -> str:

@@ -12,7 +12,7 @@ style               how it looks
 from .footer import footer
 from .markdown import Incremental, render_markdown
 from .pieces import sources
-from .reply import BADGE, TWIN, ReplyView, bundle, closing_lines
+from .reply import BADGE, ReplyView, bundle, closing_lines
 from .source import plain_text, safe_markdown
 from .tables import ShownUsage, table_html, table_text
 from .terminal import DIM, Terminal
@@ -20,7 +20,6 @@ from .terminal import DIM, Terminal
 __all__ = [
     "BADGE",
     "DIM",
-    "TWIN",
     "Incremental",
     "ReplyView",
     "ShownUsage",

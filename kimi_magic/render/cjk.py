@@ -34,6 +34,7 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _TRAILING = "?!.,:;_~'&$"
+_ENTITY = re.compile(r"&[a-z0-9]+;$", re.IGNORECASE)
 _MAX_URL = 2048
 """Characters; what is longer is no link, which bounds the work that a hostile text can cause."""
 
@@ -103,6 +104,8 @@ def bare_link(state: StateInline, silent: bool) -> bool:
     if not match or match.end() == start + _MAX_URL:
         return False
     url = _without_trailing(match.group())
+    if not _URL.fullmatch(url):
+        return False
     state.pending = state.pending[: -len(scheme.group())]
     token = state.push("link_open", "a", 1)
     token.attrs = {"href": state.md.normalizeLink(url)}
@@ -115,8 +118,14 @@ def bare_link(state: StateInline, silent: bool) -> bool:
 
 def _without_trailing(url: str) -> str:
     """`url` without the sentence's punctuation and without a bracket that it never opened."""
-    shorter = re.sub(r"&[a-z0-9]+;$", "", url.rstrip(_TRAILING.replace(";", "")), flags=re.IGNORECASE)
-    shorter = shorter.rstrip(_TRAILING)
-    if shorter.endswith(")") and shorter.count(")") > shorter.count("("):
-        shorter = shorter[:-1]
-    return shorter if shorter == url or shorter.endswith("://") else _without_trailing(shorter)
+    spare = url.count(")") - url.count("(")
+    while url:
+        if entity := _ENTITY.search(url, max(0, len(url) - 12)):
+            url = url[: entity.start()]
+        elif url[-1] in _TRAILING:
+            url = url[:-1]
+        elif url[-1] == ")" and spare > 0:
+            url, spare = url[:-1], spare - 1
+        else:
+            break
+    return url

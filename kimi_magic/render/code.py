@@ -82,7 +82,7 @@ def highlight(source: str, name: str) -> str:
         return escape(source)
     runs: list[tuple[str, list[str]]] = []
     for kind, text in lexer.get_tokens(source):
-        label = _class_of(str(kind)) if text.strip() else (runs[-1][0] if runs else "")
+        label = _class_of(str(kind)) if text.strip() else ""
         if not runs or runs[-1][0] != label:
             runs.append((label, []))
         runs[-1][1].append(text)

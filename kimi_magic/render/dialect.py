@@ -24,13 +24,14 @@ from markdown_it.token import Token
 from .code import code_html
 from .sanitise import safe_url
 
-MAX_DEPTH = 30
+MAX_DEPTH = 20
 """Levels of nested blocks; a list counts two, a quote one."""
 
 _NOTE = re.compile(r"\[\^([^\s\[\]]{1,64})\]")
 _NOTE_DEFINITION = re.compile(_NOTE.pattern + r":[ \t]*")
 _BREAK = re.compile(r"<br[ \t]*/?>", re.IGNORECASE)
 _TASK = re.compile(r"\[([ xX])\][ \t\n]+")
+_MAX_TITLE = 200
 _INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
 
 
@@ -68,7 +69,7 @@ def dialect_plugin(md: MarkdownIt) -> None:
     md.validateLink = lambda url: True  # type: ignore[method-assign]  # see `_links`
     md.block.ruler.before("table", "too_deep", _too_deep)
     md.block.ruler.at("fence", _fence, {"alt": _INTERRUPTS})
-    md.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
+    md.block.ruler.before("reference", "footnote", _footnote, {"alt": _INTERRUPTS})
     md.inline.ruler.before("link", "footnote_mark", _footnote_mark)
     md.inline.ruler.before("autolink", "line_break", _line_break)
     md.core.ruler.after("inline", "dialect", _dialect)
@@ -101,10 +102,10 @@ def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """`[^label]: text`, and the lines after it that are indented by four."""
     match = _NOTE_DEFINITION.match(state.src, state.bMarks[start] + state.tShift[start], state.eMarks[start])
-    if not match or state.level > 0 or state.is_code_block(start):
+    if not match or state.is_code_block(start):
         return False
-    if silent:
-        return True
+    if silent or state.level > 0:  # it ends any block, but is a footnote only at the top
+        return silent
     label = match.group(1)
     token = state.push("footnote_open", "div", 1)
     token.block, token.meta = True, {"label": label}
@@ -210,7 +211,7 @@ def _settle(token: Token) -> None:
     if safe_url(href):
         token.attrs = {"href": href, **({"title": title} if title else {}), "target": "_blank"}
     else:
-        token.tag, token.attrs = "span", {"class": "kimi-nolink", "title": href}
+        token.tag, token.attrs = "span", {"class": "kimi-nolink", "title": href[:_MAX_TITLE]}
 
 
 def _image(token: Token, *, inside: bool) -> Iterator[Token]:

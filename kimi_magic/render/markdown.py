@@ -23,7 +23,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from .cjk import cjk_plugin
-from .dialect import Definitions, dialect_plugin
+from .dialect import MAX_DEPTH, Definitions, dialect_plugin
 from .math import math_plugin
 from .sanitise import clean, held_back, sanitise
 
@@ -37,7 +37,7 @@ def parser() -> MarkdownIt:
     The core chain has no `normalize` and no `block` step: text is cleaned before, and blocks are
     parsed by `split`.
     """
-    md = MarkdownIt("commonmark", {"html": False, "maxNesting": 60}).enable(["table", "strikethrough"])
+    md = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_DEPTH + 4}).enable(["table", "strikethrough"])
     md.core.ruler.disable(["normalize", "block"])
     cjk_plugin(md)
     math_plugin(md)

@@ -27,6 +27,9 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from .cjk import is_cjk
+from .code import code_html
+
 PROCESS = "mathjax_process tex2jax_process"
 """The classes that let MathJax into an element, below a wrapper with `mathjax_ignore tex2jax_ignore`."""
 
@@ -48,6 +51,8 @@ _FORBIDDEN = re.compile(
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
+_WORD = re.compile(r"[A-Za-z]{3}")
+_TEX = re.compile(r"[\\^_={}]")
 _PUNCTUATION = " \t.,;:，。；："
 
 
@@ -223,12 +228,18 @@ def _opens(before: str, first: str) -> bool:
 
 
 def _closes(content: str, after: str) -> bool:
-    """No space before the closer, no digit after it, no name that runs on (`$HOME/bin:$PATH`, `$a$b`)."""
-    if content[-1:] in " \t\n" or after.isdigit() or after == "$":
+    """No space before the closer, no digit after it, no name that runs on (`$HOME/bin:$PATH`, `$ab$c`)."""
+    if content[-1:] in " \t\n" or after.isdigit() or after == "$" or _is_money(content):
         return False
     if after.isascii() and (after.isalpha() or after in ("_", "{")):
         return content[-1] not in ":/=,;+-.@" and not _SHELL_NAME.fullmatch(content)
     return True
+
+
+def _is_money(content: str) -> bool:
+    """`$5 for two or 6$`: a number, then words, and nothing of TeX."""
+    words = _WORD.search(content) or any(map(is_cjk, content))
+    return content[0].isdigit() and bool(words) and not _TEX.search(content)
 
 
 # --- HTML ---------------------------------------------------------------------------------------
@@ -250,6 +261,8 @@ def _render_block(renderer: Any, tokens: Sequence[Token], index: int, options: A
     token = tokens[index]
     if not token.meta["closed"]:
         return f"<p>{escape(token.content)}</p>\n"
+    if not typesettable(token.content):
+        return code_html(token.content.strip("\n") + "\n", "latex", closed=False)
     return formula_html(token.content, display=True, tag="div") + "\n"
 
 

@@ -2,8 +2,7 @@
 
 `ReplyView` is all that is known of a reply, running or finished; the functions are pure. Model text
 goes through `markdown` (sanitised) or is escaped, once, here: never raw into a rich type. The saved
-output is static and complete in each of its types, says when a simulator made it, and carries the
-turn itself (`TWIN`), so that a notebook needs no side file.
+output is static and complete in each of its types, and says when a simulator made it.
 """
 
 from __future__ import annotations
@@ -23,9 +22,6 @@ from .pieces import Call, Piece, Search, Text, Thinking, pieces, sources
 from .sanitise import clean, safe_url
 from .source import plain_text, safe_markdown
 
-TWIN = "application/vnd.kimi-magic.turn+json"
-"""MIME type of the turn that travels in the notebook."""
-
 BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY to ask one."
 
 
@@ -44,16 +40,9 @@ class ReplyView:
     thinking_seconds: float | None = None
 
 
-def bundle(view: ReplyView, twin: Json | None = None) -> dict[str, Any]:
-    """The mimebundle to save: `text/html`, `text/markdown`, `text/plain`, and the turn's twin."""
-    data: dict[str, Any] = {
-        "text/html": html(view),
-        "text/markdown": markdown(view),
-        "text/plain": text(view),
-    }
-    if twin is not None:
-        data[TWIN] = twin
-    return data
+def bundle(view: ReplyView) -> dict[str, Any]:
+    """The mimebundle to save, complete in each of its types."""
+    return {"text/html": html(view), "text/markdown": markdown(view), "text/plain": text(view)}
 
 
 # --- HTML ---------------------------------------------------------------------------------------

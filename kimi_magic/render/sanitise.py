@@ -26,39 +26,11 @@ _HARMFUL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _URL = re.compile(r"(?:https?://[^\s/\\?#]|mailto:[^\s/\\])[^\s\\]*", re.IGNORECASE)
 
 TAGS = frozenset(
-    # fmt: off
-    [
-        "a",
-        "blockquote",
-        "br",
-        "code",
-        "div",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "s",
-        "section",
-        "span",
-        "strong",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
-    # fmt: on
+    re.findall(
+        r"\w+",
+        "a blockquote br code div em h1 h2 h3 h4 h5 h6 hr li ol p pre s section span strong sup "
+        "table tbody td th thead tr ul",
+    )
 )
 ATTRIBUTES = {
     "a": {"class", "href", "target", "title"},

@@ -26,7 +26,7 @@ from .markdown import parse
 from .math import typesettable
 from .sanitise import clean
 
-_ESCAPED = {"\\": "&#92;", "<": "&lt;", "`": r"\`", "*": r"\*", "$": r"\$", "~": r"\~"}
+_ESCAPED = {"\\": "&#92;", "[": "&#91;", "<": "&lt;", "`": r"\`", "*": r"\*", "$": r"\$", "~": r"\~"}
 _SPECIAL = re.compile(
     r"[\\<`*$~]|&(?=[#A-Za-z])|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]|$)|!(?=\[|$)|\[(?=\^)", re.MULTILINE
 )
@@ -213,7 +213,7 @@ class _Writer:
         return code_span(tex) if _must_be_code(tex) else f"{mark}{_inert(tex)}{mark}"
 
     def inline_footnote_mark(self, node: SyntaxTreeNode) -> str:
-        return rf"\[^{escape_text(node.meta['label'])}\]"
+        return rf"&#91;^{escape_text(node.meta['label'])}\]"
 
     def inline_task(self, node: SyntaxTreeNode) -> str:
         return "[x] " if node.meta["done"] else "[ ] "

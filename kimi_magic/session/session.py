@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 
 from ..client import AsyncClient
 from ..conversation import Conversation, Place, Turn
+from ..store import Store
 from ..usage import PRICES, Price, Record
 from ..wire import Request, user
 from .asking import Ask, Plan
+from .keeping import Keeping
 from .turns import Surroundings, TurnStream
 
 
@@ -26,7 +28,8 @@ def _new_id() -> str:
 class Session:
     """One notebook's chat. `plan` what to ask, `start` it, iterate the stream.
 
-    client: where requests go. notebook: its path where it is known, a label in the records.
+    client: where requests go. notebook: its path where it is known; conversations are found again
+    under it, and without one they are this session's alone. store: where they outlive it.
     prices: per model, the public ones by default. utc, clock, new_id: for tests.
     """
 
@@ -35,16 +38,21 @@ class Session:
         client: AsyncClient,
         *,
         notebook: str | None = None,
+        store: Store | None = None,
         prices: Mapping[str, Price] = PRICES,
         utc: Callable[[], datetime] = _utc_now,
         clock: Callable[[], float] = time.monotonic,
         new_id: Callable[[], str] = _new_id,
     ) -> None:
         self.client = client
-        self.conversations: dict[str, Conversation] = {"main": Conversation("main")}
+        self._keeping = Keeping(store, notebook or f"kernel {_new_id()}")
+        conversations, records, warnings = self._keeping.load()
+        self.warnings: list[str] = warnings
+        """Lines that the user has not been told yet."""
+        self.conversations: dict[str, Conversation] = {"main": Conversation("main"), **conversations}
         self.current = "main"
         """Name of the conversation that cells without `-c` are in."""
-        self.records: list[Record] = []
+        self.records: list[Record] = records
         """The ledger: one record a request, oldest first."""
         self.last: Turn | None = None
         """The turn that ended last, however it ended."""
@@ -61,8 +69,11 @@ class Session:
         return self.conversations.setdefault(name, Conversation(name))
 
     def change(self, conversation: Conversation) -> None:
-        """Put a changed conversation in the place of the one of its name."""
+        """Put a changed conversation in the place of the one of its name, and keep it."""
+        known = self.conversation(conversation.name).turns
         self.conversations[conversation.name] = conversation
+        new = [turn for key, turn in conversation.turns.items() if key not in known]
+        self.warnings += self._keeping.keep(conversation, new)
 
     def plan(self, ask: Ask) -> Plan:
         """The request that `ask` makes. Raises `RequestError` for what the API page rules out."""
@@ -91,7 +102,13 @@ class Session:
         assert turn is not None
         self.records += stream.records
         self.last = turn
-        if stream.plan.ask.once:
-            return
-        conversation = self.conversation(stream.plan.ask.conversation)
-        self.change(conversation.with_turn(turn))
+        conversation = None
+        if not stream.plan.ask.once:
+            conversation = self.conversation(stream.plan.ask.conversation).with_turn(turn)
+            self.conversations[conversation.name] = conversation
+        self.warnings += self._keeping.keep(conversation, [turn], stream.records)
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """What the user is to be told, once."""
+        warnings, self.warnings = tuple(self.warnings), []
+        return warnings

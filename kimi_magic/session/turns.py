@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..client import AsyncClient, AsyncMessageStream
-from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Turn
+from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Exchange, Turn
 from ..errors import KimiError
 from ..retry import Attempt
 from ..stream import ContentBlockStart, Event
@@ -51,6 +51,7 @@ class TurnStream:
         self._time = around.utc()
         self._stream: AsyncMessageStream | None = None
         self._before: list[Json] = []  # content of the replies before the one under way
+        self._exchanges: list[Exchange] = []
 
     @property
     def message(self) -> Message:
@@ -77,6 +78,7 @@ class TurnStream:
                 async with aclosing(self._one(request)) as events:
                     async for event in events:
                         yield event
+                self._exchanges.append(_exchange(request, self.message))
                 try:
                     request = loop.send(self.message)
                     self._before += [b.json for b in self.message.content]
@@ -153,7 +155,15 @@ class TurnStream:
             error=str(self.error) if self.error is not None else None,
             time=self._time,
             simulated=any(record.simulated for record in self.records),
+            settings={k: v for k, v in request.to_dict().items() if k != "messages"},
+            exchanges=tuple(self._exchanges),
         )
+
+
+def _exchange(request: Request, message: Message) -> Exchange:
+    whole = message.to_dict()
+    content = whole.pop("content")
+    return Exchange(request.fingerprint(), len(content), whole)
 
 
 def _status_of(message: Message, replies: tuple[Json, ...]) -> str:

@@ -8,29 +8,38 @@ at any stage; the cell waits on a queue, where a keyboard interrupt is felt with
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
+from ..errors import Interrupted
+
 T = TypeVar("T")
-_GRACE = 5.0  # seconds to wait for a cancelled task to tidy up
+_GRACE = 2.0  # seconds to wait for a cancelled task to tidy up
 
 
 class Worker:
-    """A loop in a thread, started on first use. `close()` ends both."""
+    """A loop in a thread, started on first use. `close()` ends both, and whatever runs in them; a
+    closed worker starts anew when it is used again. In a forked process it begins afresh."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def iterate(self, source: Callable[[], AsyncGenerator[T, None]], tick: float = 0.1) -> Iterator[T | None]:
         """What the async generator yields, one by one; None each `tick` seconds without anything.
 
         When the iterator is closed, or interrupted while it waits, the source is cancelled and has
-        tidied up before this returns.
+        tidied up before this returns. Raises what the source raises, and `Interrupted` when the
+        worker is closed meanwhile.
         """
         items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
@@ -40,10 +49,13 @@ class Worker:
                     async for event in events:
                         items.put(("event", event))
                 items.put(("end", None))
+            except asyncio.CancelledError:
+                items.put(("error", Interrupted("The reply was ended: kimi_magic was unloaded.")))
+                raise
             except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
                 items.put(("error", error))
 
-        task = _Task(self._running_loop(), pump())
+        task = self._start(pump())
         try:
             while True:
                 try:
@@ -64,25 +76,47 @@ class Worker:
         async def looked() -> T:
             return look()
 
-        return asyncio.run_coroutine_threadsafe(looked(), self._running_loop()).result()
+        with self._lock:
+            if self._loop is None:
+                return look()  # nothing runs that it could disturb
+            answer = asyncio.run_coroutine_threadsafe(looked(), self._loop)
+        return answer.result()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run it in the loop to its end, for a moment at most; nothing where there is no loop."""
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():
+                return
+            done = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work(), _GRACE), self._loop)
+        done.exception()
 
     def close(self) -> None:
         """End the loop and its thread."""
+        if self._process != os.getpid():
+            return  # they are the parent's
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            if loop is not None:
+                loop.call_soon_threadsafe(loop.stop)
+        if thread is not None:
             thread.join(_GRACE)
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
+    def _start(self, work: Coroutine[Any, Any, None]) -> _Task:
+        if self._process != os.getpid():
+            _LOST.append(self._loop)
+            self._begin()
+        with self._lock:  # so that no `close` comes between
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name="kimi-magic", daemon=True
                 )
                 self._thread.start()
-            return self._loop
+            return _Task(self._loop, work)
+
+
+_LOST: list[asyncio.AbstractEventLoop | None] = []
+"""Loops of the parent process: to close one here would disturb it there."""
 
 
 class _Task:
@@ -99,9 +133,14 @@ class _Task:
         self._task.add_done_callback(lambda _: self._ended.set())
 
     def cancel(self) -> None:
-        if not self._ended.is_set():
+        """Cancel it and wait until it has tidied up; nothing where it has ended."""
+        if self._ended.is_set():
+            return
+        try:
             self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
-            self._ended.wait(_GRACE)
+        except RuntimeError:  # the loop was closed, and its tasks with it
+            return
+        self._ended.wait(_GRACE)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

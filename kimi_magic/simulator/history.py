@@ -84,6 +84,13 @@ def _check_answer(blocks: list[Json], field: str) -> None:
     )
 
 
+def _check_search_result(block: Json, place: str) -> None:
+    name, content = block.get("tool_use_id"), block.get("content")
+    require(isinstance(name, str) and bool(name), f"{place}.tool_use_id: this field is required.")
+    pages = isinstance(content, list) and all(isinstance(page, dict) for page in content)
+    require(pages or isinstance(content, dict), f"{place}.content: must be results or an error object.")
+
+
 def check_text(block: Json, place: str) -> None:
     text = block.get("text")
     require(isinstance(text, str), f"{place}.text: must be text.")
@@ -144,4 +151,5 @@ _CHECKS = {
     "tool_use": _check_tool_use,
     "server_tool_use": _check_tool_use,
     "tool_result": _check_tool_result,
+    "web_search_tool_result": _check_search_result,
 }

@@ -51,6 +51,8 @@ def texts(schema: Json, name: str, pick: int) -> Iterator[str]:
         for extra in (0, 1, 2, 3, 5, 8, low):
             core = text_for(schema["pattern"], extra)
             yield from (core, core.ljust(low, "a"), core.rjust(low, "a"))
+        core = text_for(schema["pattern"])
+        yield from (core + "a" * n for n in range(1, 9))
     form = _FORMATS.get(str(schema.get("format")))
     if form is not None:
         yield from (form.format(1 + (pick + n) % 28) for n in range(28))

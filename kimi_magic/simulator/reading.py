@@ -77,7 +77,7 @@ class Reading:
     def chinese(self) -> bool:
         """Whether the prompt is written in Chinese or Japanese characters for a good part."""
         prose = _TABLE_LINE.sub("", self.prompt) or self.prompt
-        return 2 * len(_CJK.findall(prose)) > len(_WORD.findall(prose))
+        return len(_CJK.findall(prose)) > len(_WORD.findall(prose))
 
 
 def read(request: Json, seed: str) -> Reading:
@@ -110,7 +110,7 @@ def read(request: Json, seed: str) -> Reading:
 
 def _text(message: Json) -> str:
     blocks = as_blocks(message["content"])
-    return "\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text").strip(" \r\n")
 
 
 def _images(content: object) -> Iterable[Json]:

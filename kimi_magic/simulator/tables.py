@@ -77,17 +77,15 @@ def _cells(line: str) -> list[str]:
 
 
 def _separated(lines: list[str]) -> Table | None:
-    """Lines in a row with the same number of separators, a head of short names, numbers below."""
+    """Lines in a row with the same number of separators: a head of short names, numbers below."""
     for mark in ("\t", ",", ";"):
-        for has, group in groupby(lines, key=lambda line: mark in line and not line.startswith("```")):
-            rows = list(csv.reader(group, delimiter=mark, skipinitialspace=True)) if has else []
-            head = rows[0] if rows else []
-            body = [row for row in rows[1:] if len(row) == len(head)]
-            if len(body) < 1 or len(body) < len(rows) - 1 or any(len(name) > 40 for name in head):
-                continue
-            table = Table(tuple(name.strip() for name in head), tuple(map(tuple, body)))
-            if any(table.numeric()) and not any(number(name) is not None for name in head):
-                return table
+        for has, group in groupby(lines, key=lambda line: mark in line):
+            rows = csv.reader(group, delimiter=mark, skipinitialspace=mark != "\t") if has else ()
+            for _, run in groupby(rows, key=len):
+                head, *body = run
+                table = Table(tuple(name.strip() for name in head), tuple(map(tuple, body)))
+                if any(table.numeric()) and all(len(name) <= 40 and number(name) is None for name in head):
+                    return table
     return None
 
 

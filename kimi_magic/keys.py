@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..errors import ConfigError
+from .errors import ConfigError
 
 ENVIRONMENT = ("KIMI_API_KEY", "EVOLINK_API_KEY")
 _PIECE = 6  # characters: a shorter run of them gives nothing away
@@ -95,6 +95,6 @@ def _from_keyring(environ: Mapping[str, str]) -> str | None:
         return None
     try:
         secret = keyring.get_password("kimi_magic", "api_key")
-    except keyring.errors.KeyringError:  # no usable keyring on this machine is as good as no key
+    except Exception:  # noqa: BLE001  # backends raise what they like; no usable keyring is as good as no key
         return None
     return str(secret) if secret else None

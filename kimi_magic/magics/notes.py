@@ -1,0 +1,34 @@
+"""What is said under a reply about its place in the conversation, as it stands now."""
+
+from __future__ import annotations
+
+from ..conversation import Conversation, Place, Turn
+
+STALE = (
+    "Stale: an earlier cell was run again, so this turn is no part of the conversation. Run this cell again."
+)
+UNDONE = "Undone: this turn is no part of the conversation. %kimi use {} brings it back."
+
+
+def notes(conversation: Conversation, turn: Turn, place: Place) -> tuple[str, ...]:
+    """Lines about a turn that was put at `place`: what it replaced, what waits to be run again, or
+    that it left the path itself."""
+    state = conversation.state(turn)
+    if state == "stale":
+        return (STALE,)
+    if state == "undone":
+        return (UNDONE.format(turn.id[:6]),)
+    if state != "active":
+        return ()
+    lines = []
+    if place.replaces is not None and place.replaces.prompt != turn.prompt:
+        old = place.replaces.id[:6]
+        lines.append(f"The earlier turn of this cell was replaced; %kimi use {old} brings it back.")
+    waiting = [t for t in place.stale if conversation.state(t) == "stale"]
+    if len(waiting) == 1:
+        lines.append("A later turn left the conversation: run its cell again to have it back.")
+    elif waiting:
+        lines.append(
+            f"{len(waiting)} later turns left the conversation: run their cells again to have them back."
+        )
+    return tuple(lines)

@@ -1,0 +1,26 @@
+"""What outlives a kernel: the one module that knows SQLite and file formats.
+
+place        where the state lives
+database     conversations and the ledger in one SQLite file, one durable write a turn
+migrations   the schema, step by step, each step by its name
+twins        turns that travel in the outputs of a notebook
+files        a conversation as a JSON file, as markdown, as a Python script
+"""
+
+from .database import Store
+from .files import export_markdown, export_script, load_conversation, save_conversation
+from .place import store_path
+from .twins import TWIN, Twins, read_twins, twin_of
+
+__all__ = [
+    "TWIN",
+    "Store",
+    "Twins",
+    "export_markdown",
+    "export_script",
+    "load_conversation",
+    "read_twins",
+    "save_conversation",
+    "store_path",
+    "twin_of",
+]
