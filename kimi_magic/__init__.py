@@ -66,18 +66,39 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _make_kimi() -> Kimi:
-    """The chat of this process, one for the magics and for Python."""
-    from .api import Kimi
+def _settings() -> KimiMagic:
+    """The settings of this process; a reload of the module keeps them, as it keeps `kimi`."""
+    if "_shared" not in globals():
+        from .config import KimiMagic
 
-    return Kimi()
+        globals()["_shared"] = KimiMagic.from_environment()
+    shared: KimiMagic = globals()["_shared"]
+    return shared
+
+
+def _kimi() -> Kimi:
+    """The chat of this process, one for the magics and for Python."""
+    made: Kimi | None = globals().get("kimi")
+    return made if made is not None else __getattr__("kimi")
+
+
+def _make_kimi() -> Kimi:
+    import os
+    import sys
+
+    from .api import Kimi
+    from .magics.notebook import notebook_path
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return Kimi(_settings(), notebook=notebook_path(shell.user_ns if shell else {}, os.environ))
 
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext kimi_magic`."""
     from .magics import load
 
-    load(shell, __getattr__("kimi"))
+    load(shell, _settings(), _kimi)
 
 
 def unload_ipython_extension(shell: Any) -> None:

@@ -7,7 +7,7 @@ it is made on first use, so that loading costs nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,7 @@ from .config import SET_A_KEY, KimiMagic
 from .conversation import Conversation, Turn
 from .display import Ending, View, show
 from .errors import ConfigError, StoreError
+from .keys import find_key
 from .render import ReplyView, ShownUsage, bundle, sources
 from .session import Ask, Plan, Session, Worker
 from .store import Store, store_path
@@ -25,6 +26,7 @@ from .wire import Block, Json, Message, TextBlock, content_blocks
 
 SIMULATOR_URL = "http://simulator.invalid"
 """Base URL of the embedded simulator: a name that no network can resolve."""
+
 
 def connect(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> tuple[AsyncClient, bool]:
     """The client that the settings and the environment ask for, and whether it is the simulator.
@@ -105,7 +107,10 @@ class Kimi:
     ) -> None:
         self.settings = settings or KimiMagic.from_environment()
         self.worker = Worker()
+        self.current_cell: Callable[[], str | None] = lambda: None
+        """Gives the cell that runs, for `ask`; the magics know it."""
         self._client = client
+        self._given = client is not None
         self._notebook = notebook
         self._session: Session | None = None
         self.simulated = False
@@ -113,9 +118,11 @@ class Kimi:
 
     @property
     def session(self) -> Session:
+        if self._client is None:
+            self._client, self.simulated = connect(self.settings)
+            if self._session is not None:
+                self._session.connect(self._client)
         if self._session is None:
-            if self._client is None:
-                self._client, self.simulated = connect(self.settings)
             store, trouble = self._open_store()
             self._session = Session(self._client, notebook=self._notebook, store=store)
             self._session.warnings += trouble
@@ -145,7 +152,7 @@ class Kimi:
         """
         content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
         text = "".join(b.text for b in content if isinstance(b, TextBlock))
-        return self.run(self.plan(content, prompt=text, **options), view)
+        return self.run(self.plan(content, **{"prompt": text, "cell": self.current_cell(), **options}), view)
 
     def plan(self, content: Sequence[Block], **options: Any) -> Plan:
         """The request for a user message, with the settings as defaults."""
@@ -183,8 +190,16 @@ class Kimi:
         """What the next request would send ahead of its prompt."""
         return self.conversation.messages(self.conversation.head)
 
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The names of the notebook's conversations; none before the first use."""
+        return tuple(self._session.conversations) if self._session is not None else ()
+
     def close(self) -> None:
-        """End what runs in the background."""
+        """End what runs in the background, and the connections. A further question opens new ones."""
+        if self._client is not None and not self._given:
+            self.worker.run(self._client.aclose)  # its connections belong to the worker's loop
+            self._client = None
         self.worker.close()
 
     def __repr__(self) -> str:

@@ -80,9 +80,13 @@ class KimiMagic(Configurable):
         return not environ.get("KIMI_BASE_URL", "").strip() and find_key(None, environ) is None
 
     def notice(self) -> str:
-        """What to say when the extension is loaded: that no model will be asked, or nothing."""
-        if not self.would_simulate():
-            return ""
+        """What to say when the extension is loaded: that no model will be asked, or why none can be; else
+        nothing."""
+        try:
+            if not self.would_simulate():
+                return ""
+        except ConfigError as error:
+            return f"kimi_magic: {error}"
         if self.simulator == "always":
             return "kimi_magic: the embedded simulator answers, not a model (KIMI_MAGIC_SIMULATOR=always)."
         return f"kimi_magic: no API key found, so the embedded simulator answers, not a model. {SET_A_KEY}"

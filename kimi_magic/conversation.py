@@ -201,6 +201,23 @@ class Conversation:
         on_path = {t.id for t in self.path_to(turn_id)}
         return replace(self, head=turn_id, undone=self.undone - on_path)
 
+    def joined(self, other: Conversation) -> Conversation:
+        """The turns of both, going on from the head of `other`: what a restore or a load does."""
+        return replace(
+            self,
+            turns={**self.turns, **other.turns},
+            head=other.head,
+            undone=(self.undone | other.undone) - {t.id for t in other.path()},
+            system=other.system if other.system is not None else self.system,
+        )
+
+    def branches(self) -> list[Turn]:
+        """The last turn of each way that the conversation went: complete turns that no other
+        complete turn follows, newest first."""
+        complete = [t for t in self.turns.values() if t.status == COMPLETE]
+        followed = {t.parent for t in complete}
+        return [t for t in reversed(complete) if t.id not in followed]
+
     def fresh(self) -> Conversation:
         """An empty path; the turns so far stay, off the path."""
         return replace(self, head=None)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import msgspec
@@ -487,7 +487,7 @@ class Request:
 
     def fingerprint(self) -> str:
         """Hash of all that decides the reply: equal requests have equal ones, streamed or whole."""
-        return hashlib.sha256(replace(self, stream=False).encode()).hexdigest()
+        return fingerprint(self.to_dict())
 
     def check(self, *, any_model: bool = False) -> None:
         """Raise `RequestError` for what the API page rules out.
@@ -506,6 +506,12 @@ class Request:
         check_stop_sequences(self.stop_sequences)
         _check_tools(self.tools)
         _check_messages(self.messages)
+
+
+def fingerprint(request: Mapping[str, Any]) -> str:
+    """`Request.fingerprint` for a request's JSON object."""
+    decisive = {key: value for key, value in request.items() if key != "stream"}
+    return hashlib.sha256(msgspec.json.encode(decisive)).hexdigest()
 
 
 def _check_number(name: str, value: object, low: int, high: int) -> None:

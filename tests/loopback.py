@@ -26,9 +26,9 @@ class Answer:
     """Bytes for one `send`; None for all of them."""
     after: str = "close"
     """What the connection does next: close, reset, keep (serve another request), hold (stay open, say
-    nothing), drop (keep for one moment, then close without having said so)."""
-    before: float = 0.0
-    """Seconds of silence first."""
+    nothing)."""
+    pause: float = 0.0
+    """Seconds between two sends."""
 
 
 @dataclass
@@ -72,7 +72,9 @@ class Loopback:
         self.port: int = self._listener.getsockname()[1]
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self.threads: list[threading.Thread] = []
+        """One for each connection."""
         self.arrived = threading.Semaphore(0)
         """Released once for each request."""
         self.over = threading.Semaphore(0)
@@ -83,7 +85,7 @@ class Loopback:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        self._threads[0].start()
+        self._acceptor.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -93,7 +95,7 @@ class Loopback:
         for sock in tuple(self._open):
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
+        for thread in [self._acceptor, *self.threads]:
             thread.join(5)
 
     def _accept(self) -> None:
@@ -106,7 +108,7 @@ class Loopback:
             self._open.add(sock)
             self.connections += 1
             thread = threading.Thread(target=self._serve, args=(sock, self.connections), daemon=True)
-            self._threads.append(thread)
+            self.threads.append(thread)
             thread.start()
 
     def _serve(self, sock: socket.socket, number: int) -> None:
@@ -125,14 +127,12 @@ class Loopback:
             answer = self.answers[min(len(self.requests), len(self.answers) - 1)]
             self.requests.append(request)
         self.arrived.release()
-        time.sleep(answer.before)
         step = answer.step or max(1, len(answer.data))
         for i in range(0, len(answer.data), step):
             sock.sendall(answer.data[i : i + step])
+            time.sleep(answer.pause)
         if answer.after == "hold":
             sock.recv(1)  # until the other side closes
-        elif answer.after == "drop":
-            time.sleep(0.02)
         elif answer.after == "reset":
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return answer.after == "keep"
@@ -147,4 +147,4 @@ def _read(reader: Any, connection: int) -> Received | None:
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.lower()] = value.strip()
     body = reader.read(int(headers.get("content-length", 0)))
-    return Received(first.split()[1].decode(), headers, body, connection)
+    return Received(first.split()[1].decode("latin-1"), headers, body, connection)

@@ -7,9 +7,10 @@ import gc
 import inspect
 import json
 import os
-import ssl
+import socket
 import threading
 import time
+import tracemalloc
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -44,7 +45,7 @@ from kimi_magic.wire import Message, Request, TextBlock, ToolResultBlock, assist
 GOOD = raw("00_baseline")
 BODY = sse(START, start({"type": "text", "text": ""}), text("Hel"), text("lo"), stop(), *END)
 HALF = sse(START, start({"type": "text", "text": ""}), text("Hel"))
-BUSY = http({"error": {"type": "overloaded_error", "message": "busy"}}, "529 Busy")
+BUSY = http({"error": {"type": "overloaded_error", "message": "busy"}}, "529 Busy", connection="close")
 
 
 class Sync:
@@ -88,7 +89,7 @@ class Async(Sync):
         try:
             async with self.aclient.stream(**ASK, **fields) as stream:
                 async for event in stream:
-                    events.append(event)  # noqa: PERF401  # those before an error count
+                    events.append(event)
                 self.attempts = stream.attempts
                 return events, stream.message
         except KimiError as error:
@@ -96,6 +97,8 @@ class Async(Sync):
 
     def close(self) -> None:
         self.loop.run_until_complete(self.aclient.aclose())
+        for _ in range(20):  # generators that were left in the middle end in the loop's next rounds
+            self.loop.run_until_complete(asyncio.sleep(0))
         assert not asyncio.all_tasks(self.loop)
         self.loop.close()
 
@@ -277,19 +280,23 @@ def test_a_whole_json_reply_gives_events_too(make: Any) -> None:
     assert isinstance(events[-1], MessageStop)
 
 
+def said(kind: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": "m"}}
+
+
 STATUSES = [
-    ("400 Bad Request", {"type": "error", "error": {"type": "invalid_request_error", "message": "m"}}, BadRequestError, 1),
-    ("401 Unauthorized", {"type": "error", "error": {"type": "authentication_error", "message": "m"}}, AuthenticationError, 1),
-    ("429 Too Many", {"type": "error", "error": {"type": "rate_limit_error", "message": "m"}}, RateLimitError, 2),
-    ("429 Too Many", {"type": "error", "error": {"type": "exceeded_current_quota_error", "message": "m"}}, QuotaError, 1),
-    ("500 Oops", {"type": "error", "error": {"type": "api_error", "message": "m"}}, ServerError, 2),
-    ("529 Busy", {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, OverloadedError, 2),
+    ("400 Bad Request", said("invalid_request_error"), BadRequestError, 1),
+    ("401 Unauthorized", said("authentication_error"), AuthenticationError, 1),
+    ("429 Too Many", said("rate_limit_error"), RateLimitError, 2),
+    ("429 Too Many", said("exceeded_current_quota_error"), QuotaError, 1),
+    ("500 Oops", said("api_error"), ServerError, 2),
+    ("529 Busy", said("overloaded_error"), OverloadedError, 2),
     ("400 Bad Request", {"error": {"message": "m", "type": "invalid_request_error"}}, BadRequestError, 1),
     ("502 Bad Gateway", "<html><title>Down</title></html>", GatewayError, 2),
     ("200 OK", "<html><title>Sign in</title></html>", GatewayError, 1),
     ("307 Temporary Redirect", "", GatewayError, 1),
     ("408 Timeout", {"error": {"message": "m"}}, BadRequestError, 2),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("status", "body", "cls", "sent"), STATUSES)
@@ -401,7 +408,7 @@ def test_a_kept_connection_that_the_server_closed_is_opened_again_once(make: Any
         one = make(server)
         assert one.run()[1].text == "Hello"
         for _ in range(2):
-            events, message = one.run()
+            _, message = one.run()
             assert message.text == "Hello"
             assert one.waits.pop() == 0.0
             assert one.attempts == 2
@@ -426,7 +433,7 @@ def test_a_connection_that_the_server_closed_long_ago_is_not_used(make: Any) -> 
 def test_one_connection_serves_many_requests(make: Any, data: bytes, step: int | None) -> None:
     with Loopback([Answer(data, step, after="keep")]) as server:
         one = make(server)
-        for _ in range(4):
+        for _ in range(3):
             assert one.run()[1].text == "Hello"
         assert server.connections == 1
 
@@ -454,10 +461,9 @@ def test_silence_before_and_inside_the_reply_ends_it(make: Any) -> None:
 
 
 def test_comments_and_pings_break_the_silence(make: Any) -> None:
-    slow = b"".join(chunked(b": keep\n\n", end=False) if n == 0 else b"" for n in range(1))
-    data = slow + b"".join(b"8\r\n: ping\n\n\r\n" for _ in range(6)) + chunked(BODY).partition(b"\r\n\r\n")[2]
-    with Loopback([Answer(data)]) as server:
-        _, message = make(server, limits=Limits(silence=0.5)).run()
+    comments = b": keep\n\n" * 8
+    with Loopback([Answer(chunked(comments, BODY), step=100, pause=0.03)]) as server:
+        _, message = make(server, limits=Limits(silence=0.2)).run()
     assert message.text == "Hello"
 
 
@@ -490,11 +496,15 @@ def test_leaving_the_with_block_closes_the_connection(taken: int) -> None:
         assert list(stream) == []
 
 
+def raise_in_the_middle_of(stream: Any) -> None:
+    for _ in stream:
+        raise KeyboardInterrupt
+
+
 def test_an_exception_in_the_with_block_closes_the_connection_and_passes() -> None:
     with held() as server, Client("sk-x", server.url) as client:
         with pytest.raises(KeyboardInterrupt), client.stream(**ASK) as stream:
-            for _ in stream:
-                raise KeyboardInterrupt
+            raise_in_the_middle_of(stream)
         assert server.over.acquire(timeout=5)
 
 
@@ -524,14 +534,13 @@ def test_another_thread_can_cancel_a_blocking_stream_wherever_it_waits(stage: st
             while stream.message.text != "Hel":
                 time.sleep(0.001)
         if stage == "between attempts":
-            while not events and thread.is_alive() and stream.attempts and not server.over.acquire(timeout=5):
-                pass
+            while not events:
+                time.sleep(0.001)
         stream.cancel()
         thread.join(5)
         assert not thread.is_alive()
         assert stream.message.text == ("Hel" if stage == "inside the reply" else "")
         assert len(server.requests) == 1 + reused
-        assert client.create is not None
 
 
 def test_cancel_before_the_start_sends_nothing_and_after_the_end_changes_nothing() -> None:
@@ -617,38 +626,36 @@ def test_closing_the_client_leaves_no_thread_and_no_socket() -> None:
 # --- memory -------------------------------------------------------------------------------------
 
 
-class Marked(bytes):
-    """Bytes that a weak reference can watch."""
-
-
-@pytest.mark.parametrize("data", [http(BODY), http(HALF), http({"error": "no"}, "400 No"), b""])
-def test_the_requests_bytes_are_freed_with_the_turn_even_where_its_error_is_kept(
-    data: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-    big = "x" * 3_000_000
+@pytest.mark.parametrize(
+    "data",
+    [http(BODY), http(HALF), http({"error": "no"}, "400 No"), b""],
+    ids=["good", "cut", "error", "nothing"],
+)
+def test_the_requests_bytes_are_freed_with_the_turn_even_where_its_error_is_kept(data: bytes) -> None:
+    kept: list[Any] = []
+    ask = {"messages": [user("x" * 3_000_000)], "max_tokens": 5}
     with Loopback([Answer(data)]) as server, Client("sk-x", server.url, policy=Policy(tries=1)) as client:
+
+        def turn() -> int:
+            kept.append(client.stream(**ask))
+            try:
+                list(kept[-1])
+            except KimiError as error:
+                kept.append(error)
+            for thread in server.threads:
+                thread.join(5)
+            server.requests.clear()
+            return tracemalloc.get_traced_memory()[0]
+
         gc.collect()
         gc.disable()
+        tracemalloc.start()
         try:
-            kept: list[Any] = []
-            for _ in range(6):
-                stream = client.stream(messages=[user(big)], max_tokens=5)
-                try:
-                    list(stream)
-                except KimiError as error:
-                    kept.append(error)
-                kept.append(stream)
-                server.requests.clear()
-                sizes.append(resident())
+            first = turn()
+            assert [turn() for _ in range(3)][-1] - first < 1_000_000
         finally:
+            tracemalloc.stop()
             gc.enable()
-    assert sizes[-1] - sizes[1] < 6_000_000  # two bodies; six would be 18
-
-
-def resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_finished_stream_is_freed_without_a_collection() -> None:
@@ -788,9 +795,9 @@ def test_a_tool_round_goes_back_verbatim() -> None:
     ]
 
 
-def test_a_tls_server_with_an_unknown_certificate_is_a_connect_error() -> None:
-    with Loopback([Answer(b"\x15\x03\x01\x00\x02\x02\x28")]) as server:
-        url = server.url.replace("http:", "https:")
-        with Client("sk-x", url, policy=Policy(tries=1)) as client, pytest.raises(ConnectError):
+def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # nobody ever answers the TLS handshake
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        client = Client("sk-x", url, policy=Policy(tries=1), limits=Limits(connect=0.1))
+        with client, pytest.raises(ConnectError, match="ConnectTimeout"):
             client.create(**ASK)
-    assert ssl.OPENSSL_VERSION

@@ -688,7 +688,9 @@ def test_a_schema_is_filled_from_the_prompt(simulator):
         "required": ["result", "full_name"],
         "additionalProperties": False,
     }
-    prompt = "result equal to OK.\nFull name: Ada Lovelace\nage=36, height: 1.65\nmember: no\ntags: a, b\nGlad."
+    prompt = (
+        "result equal to OK.\nFull name: Ada Lovelace\nage=36, height: 1.65\nmember: no\ntags: a, b\nGlad."
+    )
     assert structured(simulator, prompt, schema) == {
         "result": "OK",
         "full_name": "Ada Lovelace",

@@ -164,6 +164,7 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
+_DELTA_FIELDS = ["text", "thinking", "partial_json", "signature", "citation"]
 odd_events = st.fixed_dictionaries(
     {"type": st.sampled_from([
         "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
@@ -179,7 +180,7 @@ odd_events = st.fixed_dictionaries(
                 "type": st.sampled_from(
                     ["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta", "x"]
                 ),
-            }, optional=dict.fromkeys(["text", "thinking", "partial_json", "signature", "citation"], values)),
+            }, optional=dict.fromkeys(_DELTA_FIELDS, values)),
         ),
         "usage": values,
         "error": values,

@@ -7,6 +7,8 @@ connection when its `with` block ends, however it ends.
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Self
@@ -21,10 +23,10 @@ from .exchange import Exchange
 from .lines import Line
 
 _FOREIGN = (KimiError, httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
-_REST = 16
-"""Chunks that may follow the reply's end before its connection is given up."""
 _PATIENCE = 0.1
-"""Seconds that each of them may take."""
+"""Seconds that the end of the body may take after the end of the reply."""
+_REST = 16
+"""Chunks that may follow in that time."""
 
 
 class _Stream:
@@ -137,7 +139,7 @@ class AsyncMessageStream(_Stream):
                             for event in exchange.feed(chunk):
                                 yield event
                             if reply.done:
-                                await _aread_out(response)
+                                await _aread_out(chunks)
                                 break
                     finally:
                         await response.aclose()
@@ -186,30 +188,22 @@ def _araw(response: httpx.Response) -> httpx.AsyncByteStream:
 
 
 def _read_out(response: httpx.Response) -> None:
-    """Take the end of the body, so that the connection can serve the next request."""
-    if _may_be_reused(response):
+    """Take the end of the body, so that the connection can serve the next request, but wait no more
+    than a moment for it: httpcore looks the timeout up again for each iteration of the stream."""
+    if "network_stream" in response.extensions:  # else it is a transport of one's own
+        response.request.extensions["timeout"]["read"] = _PATIENCE
         with suppress(httpx.TransportError):
             for _ in zip(range(_REST), _raw(response), strict=False):
                 pass
 
 
-async def _aread_out(response: httpx.Response) -> None:
-    if _may_be_reused(response):
-        left = _REST
-        with suppress(httpx.TransportError):
-            async for _ in _araw(response):
-                left -= 1
-                if not left:
-                    return
-
-
-def _may_be_reused(response: httpx.Response) -> bool:
-    """Whether it pays to read on after the reply's end; if so, only for a moment from here on, since
-    httpcore looks the timeout up for each new iteration of the stream."""
-    if "network_stream" not in response.extensions or response.headers.get("connection") == "close":
-        return False
-    response.request.extensions["timeout"]["read"] = _PATIENCE
-    return True
+async def _aread_out(chunks: AsyncIterator[bytes]) -> None:
+    """The same; here a wait that is cut off also ends the generators that httpx puts into each other,
+    which would else be left to the loop."""
+    with suppress(httpx.TransportError, httpx.DecodingError, builtins.TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            async for _ in chunks:
+                pass
 
 
 def _let_go(response: httpx.Response) -> None:

@@ -1,6 +1,7 @@
 """Events → outputs: a turn that runs, shown where it was asked.
 
     show       the loop: wait for events, look at the reply so far, let a view show it
+    interrupts when the user's interrupt may strike
     static     a notebook's outputs: HTML in segments, then one finished output
     terminal   text as it comes
     outputs    the only place that talks to IPython's display machinery

@@ -8,7 +8,7 @@ again, and after an interrupt, which becomes `Interrupted`, one line that still 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +19,7 @@ from ..retry import Attempt
 from ..session import TurnStream, Worker
 from ..stream import ContentBlockStart, Event
 from ..wire import Block
+from .interrupts import Interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +60,37 @@ class View(Protocol):
 def show(stream: TurnStream, worker: Worker, view: View, clock: Callable[[], float] = time.monotonic) -> None:
     """Run the turn and show it. Raises the `KimiError` that ended it, or `Interrupted`."""
     watch = _Watch(clock, stream.plan.request.model)
-    failure, due = "", 0.0
-    try:
-        with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
-            for event in events:
-                watch.see(event)
-                if clock() >= due:
-                    content, simulated = worker.call(stream.so_far)
-                    due = clock() + view.update(watch.progress(content, simulated))
-        failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
-    except KimiError as error:
-        failure = str(error)
-        raise
-    except KeyboardInterrupt:
-        failure = "Interrupted: what had arrived is kept here, and will not be sent again."
-        raise Interrupted("The reply was interrupted.", hint="What arrived is kept in the output.") from None
-    finally:
-        if stream.turn is not None:
-            view.finish(Ending(stream, failure, watch.thought()))
+    failure = ""
+    with Interrupts() as interrupts:
+        try:
+            with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
+                _follow(events, stream, worker, view, watch)
+                interrupts.hold()
+            failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
+        except KimiError as error:
+            failure = str(error)
+            raise
+        except KeyboardInterrupt:
+            failure = "Interrupted: what had arrived is kept here, and will not be sent again."
+            raise Interrupted(
+                "The reply was interrupted.", hint="What arrived is kept in the output."
+            ) from None
+        finally:
+            interrupts.hold()
+            if stream.turn is not None:
+                view.finish(Ending(stream, failure, watch.thought()))
+
+
+def _follow(
+    events: Iterable[Event | Attempt | None], stream: TurnStream, worker: Worker, view: View, watch: _Watch
+) -> None:
+    """Let the view show the turn until it ends."""
+    due = 0.0
+    for event in events:
+        watch.see(event)
+        if watch.clock() >= due:
+            content, simulated = worker.call(stream.so_far)
+            due = watch.clock() + view.update(watch.progress(content, simulated))
 
 
 CUT_NOTE = "The reply ended before it said anything that a conversation can go on from; it is left out of it."
@@ -86,7 +100,7 @@ class _Watch:
     """How long things take."""
 
     def __init__(self, clock: Callable[[], float], model: str) -> None:
-        self._clock = clock
+        self.clock = clock
         self._began = clock()
         self._model = model
         self._thinking_since: float | None = None
@@ -98,16 +112,16 @@ class _Watch:
             self._retry = event
         elif isinstance(event, ContentBlockStart):
             if self._thinking_since is None:
-                self._thinking_since = self._clock()
+                self._thinking_since = self.clock()
             if "thinking" not in str(event.content_block.get("type")) and self._thinking_until is None:
-                self._thinking_until = self._clock()
+                self._thinking_until = self.clock()
 
     def thought(self) -> float | None:
         if self._thinking_since is None:
             return None
-        return (self._thinking_until or self._clock()) - self._thinking_since
+        return (self._thinking_until or self.clock()) - self._thinking_since
 
     def progress(self, content: tuple[Block, ...], simulated: bool) -> Progress:
         return Progress(
-            content, self._clock() - self._began, self._model, self.thought(), self._retry, simulated
+            content, self.clock() - self._began, self._model, self.thought(), self._retry, simulated
         )

@@ -7,6 +7,8 @@
 - Updates come at most 10 times a second, at most 150 KB a second, and not sooner than three times
   what the last one took.
 - The finished reply takes the place of the segments: one static output, complete in each MIME type.
+  A single segment becomes it; several can only be cleared, and what else the cell has shown with them.
+  So in a cell that shows other things, too, a reply is one segment.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ from collections.abc import Callable
 from typing import Any
 
 from ..render import Incremental, running
-from ..render.pieces import Piece, Text, pieces
+from ..render.pieces import Piece, Search, Text, pieces
 from .outputs import Outputs
 from .show import Ending, Progress
 
 MIN_INTERVAL = 0.1
 BYTES_PER_SECOND = 150_000
+MAX_SEGMENTS = 40
 FIRST_SEGMENT = 8_000  # characters of HTML; each further segment of a text is twice as long
 
 
 class StaticView:
     """Shows one reply in `outputs`.
 
-    final: makes the saved mimebundle of what came of it. silent: show nothing before it.
+    final: makes the saved mimebundle of what came of it. silent: show nothing before it. alone: nothing
+    else is among the cell's outputs.
     """
 
     def __init__(
@@ -38,14 +42,15 @@ class StaticView:
         final: Callable[[Ending], dict[str, Any]],
         *,
         silent: bool = False,
-        display_id: str = "",
+        alone: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._outputs = outputs
         self._final = final
         self._silent = silent
+        self._limit = MAX_SEGMENTS if alone else 1
         self._clock = clock
-        self.display_id = display_id or uuid.uuid4().hex
+        self.display_id = uuid.uuid4().hex
         """Of the finished output."""
         self._shown: list[str] = []  # what each segment shows now
         self._texts: dict[int, _GrowingText] = {}  # by the place of the piece
@@ -61,6 +66,9 @@ class StaticView:
 
     def finish(self, ending: Ending) -> None:
         data = self._final(ending)
+        if len(self._shown) == 1:
+            self._outputs.update(data, self.display_id)
+            return
         if self._shown:
             self._outputs.clear()
         self._outputs.publish(data, self.display_id)
@@ -79,22 +87,22 @@ class StaticView:
         return len(html.encode())
 
     def _segment_id(self, place: int) -> str:
-        return f"{self.display_id}-{place}"
+        return f"{self.display_id}-{place}" if place else self.display_id
 
     def _segments(self, progress: Progress) -> list[str]:
-        """The HTML of all segments, in order; all but the last of them stay as they are."""
+        """The HTML of all segments, in order; a finished piece is made once."""
         found = pieces(progress.content)
         if not found:
             return [running.waiting(progress.model, progress.seconds, _retrying(progress))]
         segments: list[str] = []
         for place, piece in enumerate(found):
-            if place not in self._finished:
-                parts = self._parts(place, piece, progress)
-                if place == len(found) - 1:
-                    return segments + parts
+            parts = self._finished.get(place) or self._parts(place, piece, progress)
+            if place < len(found) - 1 and not _is_open(piece):
                 self._finished[place] = parts
-            segments += self._finished[place]
-        return segments
+            segments += parts
+        if len(segments) > self._limit:
+            segments[self._limit - 1 :] = ["".join(segments[self._limit - 1 :])]
+        return segments + [""] * (len(self._shown) - len(segments))  # a text that began again has fewer
 
     def _parts(self, place: int, piece: Piece, progress: Progress) -> list[str]:
         """The segments of one piece: several for a long text, else one."""
@@ -104,6 +112,11 @@ class StaticView:
         else:
             bodies = [running.piece(piece, progress.thinking_seconds)]
         return [running.segment(body, simulated=first if n == 0 else None) for n, body in enumerate(bodies)]
+
+
+def _is_open(piece: Piece) -> bool:
+    """A search whose results may still come, while other pieces follow it."""
+    return isinstance(piece, Search) and not piece.results and not piece.error
 
 
 def _retrying(progress: Progress) -> str:

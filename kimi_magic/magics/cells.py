@@ -17,17 +17,25 @@ class Cells:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._run = ""
+        self._count = 0  # of the questions in this run
         self._headless = 0
-        self._count = 0
+        self.alone = False
+        """The cell is nothing but its first question, as `current` found it: no other outputs are in it."""
 
     def current(self) -> str:
         get_parent = getattr(self._shell, "get_parent", None)
         parent = get_parent() if get_parent is not None else {}
+        run = parent.get("header", {}).get("msg_id", "")
+        self._count = self._count + 1 if run == self._run else 1
+        self._run = run
+        self.alone = self._count == 1 and _is_question(parent.get("content", {}).get("code", ""))
         cell = parent.get("metadata", {}).get("cellId")
         if not cell:
             self._headless += 1
             return f"question {self._headless}"
-        run = parent.get("header", {}).get("msg_id", "")
-        self._count = self._count + 1 if run == self._run else 1
-        self._run = run
-        return str(cell) if self._count == 1 else f"{cell}#{self._count}"
+        return str(cell) if self._count == 1 else f"{cell} #{self._count}"
+
+
+def _is_question(code: str) -> bool:
+    lines = code.strip().splitlines()
+    return bool(lines) and (lines[0].startswith("%%kimi") or (len(lines) == 1 and lines[0].startswith("%kimi")))

@@ -18,8 +18,8 @@ from .stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand. run: gets the chat, the stage and the words behind the name; what it returns is
-    the value of the line."""
+    """A subcommand. usage: its name and the words that it takes, `…` for any number of them. run: gets
+    the chat, the stage and the words behind the name; what it returns is the value of the line."""
 
     usage: str
     help: str
@@ -128,20 +128,29 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def find(word: str) -> Command | None:
-    """The command of that name, None for a word that is none. Raises `OptionError` for one that is
-    nearly one and stands alone."""
-    return COMMANDS.get(word)
+def find(line: str) -> Command | None:
+    """The command that a `%kimi` line calls; None for a question.
 
-
-def check_spelling(line: str) -> None:
-    """A single word that is nearly a command was meant as one, not as a question."""
-    words = line.split()
+    A line that begins with the name of a command is never a question, so that no slip changes the
+    conversation or costs money: it has the words that the command takes (`usage`), or it is an
+    `OptionError` that says how to ask. So is a single word that is nearly a name.
+    """
+    words = line.split() or ["help"]
+    command = COMMANDS.get(words[0])
+    if command is not None:
+        takes = command.usage.split()[1:]
+        if len(words) - 1 > len(takes) and "…" not in command.usage:
+            raise OptionError(
+                f"%kimi {words[0]} takes {f'only {takes[0]}' if takes else 'nothing'} behind it.",
+                hint=f"To ask the model: %kimi -- {_short(line)}",
+            )
+        return command
     near = difflib.get_close_matches(words[0].lower(), COMMANDS, n=1, cutoff=0.75) if len(words) == 1 else []
     if near:
         raise OptionError(
             f"There is no %kimi {words[0]}.", hint=f"Did you mean %kimi {near[0]}? %kimi help lists all."
         )
+    return None
 
 
 def help_text() -> str:

@@ -1,6 +1,6 @@
 """What Tab offers on a `%%kimi` or `%kimi` line: options, their values, names of the notebook.
 
-Made from the table in `options`, so that an option is offered as soon as it exists.
+Made from the tables in `options` and `commands`, so that what exists is offered.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import OptionError
+from .commands import COMMANDS
 from .options import OPTIONS, Option, assignment, find, option_of
 from .words import quote, read_word
 
@@ -46,6 +47,20 @@ def complete(
         waiting, begin, typed = named, cursor - len(value), value
     offered = _values(waiting, namespace, conversations) if waiting else _options(given)
     return Completion(begin, tuple(name for name in offered if name.startswith(typed)))
+
+
+def complete_line(
+    line: str, cursor: int, namespace: Mapping[str, object], conversations: Sequence[str] = ()
+) -> Completion:
+    """`complete` for what stands behind `%kimi `: subcommands and their arguments, too."""
+    text = line[:cursor]
+    words = text.split()
+    begin = len(text) if not text or text[-1].isspace() else len(text) - len(words[-1])
+    if not text[:begin].strip() and not text[begin:].startswith("-"):
+        return Completion(begin, tuple(name for name in COMMANDS if name.startswith(text[begin:])))
+    if words[0] == "use" and text[:begin].split() == ["use"]:
+        return Completion(begin, tuple(name for name in conversations if name.startswith(text[begin:])))
+    return complete(line, cursor, namespace, conversations)
 
 
 def _before(text: str) -> tuple[list[Option], Option | None, int | None]:

@@ -50,8 +50,8 @@ class Stage:
             return self._settings.display == "terminal"
         return getattr(self._shell, "kernel", None) is None
 
-    def view(self) -> View:
-        """A view for the running cell."""
+    def view(self, *, alone: bool) -> View:
+        """A view for the running cell. alone: nothing else is among its outputs."""
         if self.is_terminal:
             return TerminalView(
                 sys.stdout,
@@ -60,7 +60,10 @@ class Stage:
             )
         outputs = ShellOutputs(self._shell)
         view = StaticView(
-            outputs, lambda ending: self._final(ending, view.display_id), silent=outputs.captured
+            outputs,
+            lambda ending: self._final(ending, view.display_id),
+            silent=outputs.captured,
+            alone=alone,
         )
         return view
 

@@ -37,7 +37,8 @@ def parser() -> MarkdownIt:
     The core chain has no `normalize` and no `block` step: text is cleaned before, and blocks are
     parsed by `split`.
     """
-    md = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_DEPTH + 4}).enable(["table", "strikethrough"])
+    md = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_DEPTH + 4})
+    md.enable(["table", "strikethrough"])
     md.core.ruler.disable(["normalize", "block"])
     cjk_plugin(md)
     math_plugin(md)

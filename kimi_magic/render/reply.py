@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -49,14 +49,13 @@ def bundle(view: ReplyView) -> dict[str, Any]:
 
 
 def html(view: ReplyView) -> str:
-    """The whole reply, finished."""
+    """The whole reply, finished. Of one that failed before it began there is the footer alone: the
+    error stands right below it."""
+    shown = [piece_html(piece, view) for piece in pieces(view.content)]
+    if not shown and view.failure:
+        return wrapped(ending_html(replace(view, failure="")))
     body = [badge_html()] if view.simulated else []
-    last = None
-    for piece in pieces(view.content):
-        body.append(piece_html(piece, view))
-        last = piece
-    if last is None and not view.failure:
-        body.append(f'<p style="{style.QUIET}">The reply is empty.</p>')
+    body += shown or [f'<p style="{style.QUIET}">The reply is empty.</p>']
     body.append(sources_html(view.content))
     body.append(ending_html(view))
     return wrapped("".join(body))
@@ -84,15 +83,13 @@ def piece_html(piece: Piece, view: ReplyView) -> str:
             return search_html(piece)
 
 
-def thinking_html(thought: str, facts: str, *, redacted: bool = False, tail: str = "") -> str:
-    """The thinking, collapsed. facts: behind the word in its summary. tail: shown while it is
-    closed, so that one sees it move."""
+def thinking_html(thought: str, facts: str, *, redacted: bool = False) -> str:
+    """The thinking, collapsed. facts: behind the word in its summary."""
     body = "The server sends this thinking encrypted." if redacted else clean(thought)
-    peek = f'<div style="{style.QUIET}">{escape(clean(tail))}</div>' if tail else ""
     label = f"Thinking · {escape(facts)}" if facts else "Thinking"
     return (
         f'<details class="kimi-thinking" style="{style.BOX}">'
-        f'<summary style="{style.SUMMARY}">{label}{peek}</summary>'
+        f'<summary style="{style.SUMMARY}">{label}</summary>'
         f'<div style="{style.THINKING}">{escape(body)}</div></details>'
     )
 

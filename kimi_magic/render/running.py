@@ -7,10 +7,11 @@ from html import escape
 from . import style
 from .footer import seconds
 from .pieces import Piece, Search, Thinking
-from .reply import ReplyView, badge_html, piece_html, thinking_html, wrapped
+from .reply import ReplyView, badge_html, piece_html, wrapped
 from .sanitise import clean
 
-PEEK = 160  # characters of running thinking that show while its section is closed
+FOLLOWED = 2_000
+"""Characters of running thinking that are sent: what was thought last. All of it comes at its end."""
 
 
 def waiting(model: str, elapsed: float, trouble: str = "") -> str:
@@ -29,8 +30,20 @@ def segment(body: str, *, simulated: bool | None = None) -> str:
 def piece(part: Piece, thought_for: float | None) -> str:
     """A piece that may still grow (texts grow elsewhere: they are rendered bit by bit)."""
     if isinstance(part, Thinking) and not part.redacted:
-        facts = seconds(thought_for) if thought_for is not None else ""
-        return thinking_html(part.text, facts, tail=" ".join(part.text[-PEEK:].split()))
+        return thinking(part.text, seconds(thought_for) if thought_for is not None else "")
     if isinstance(part, Search) and not part.results and not part.error:
         return piece_html(part, ReplyView(()))
     return piece_html(part, ReplyView((), thinking_seconds=thought_for))
+
+
+def thinking(thought: str, facts: str) -> str:
+    """Thinking under way: open, and scrolled to what was thought last. It cannot be folded, since
+    each update would unfold it again."""
+    label = f"Thinking · {escape(facts)}" if facts else "Thinking"
+    last = thought[-FOLLOWED:]
+    if len(last) < len(thought):
+        last = "… " + last.partition(" ")[2]
+    return (
+        f'<div class="kimi-thinking" style="{style.BOX}"><div style="opacity:.75">{label} …</div>'
+        f'<div style="{style.FOLLOW}"><div style="{style.RUNNING}">{escape(clean(last))}</div></div></div>'
+    )

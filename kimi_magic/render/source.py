@@ -10,17 +10,20 @@ are fenced so that no renderer, with or without math, can see anything in them:
   lead where `safe_url` lets them.
 - A formula with something that a renderer without math would take for markup gets a space there,
   which TeX ignores; one with backticks becomes code.
-- Punctuation moves out of emphasis (`**提醒**：`), as CommonMark wants it.
+- Full-width punctuation moves out of emphasis (`**提醒**：`), and a hair space parts emphasis that ends
+  in a mark from the next letter, as CommonMark wants it.
 """
 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Sequence
 
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
+from .cjk import is_cjk
 from .code import language
 from .markdown import parse
 from .math import typesettable
@@ -34,6 +37,7 @@ _LINE_START = re.compile(r"^([#+=>|:-]|\d{1,9}(?=[.)]))", re.MULTILINE)
 _MARKUP_IN_TEX = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 _FULL_STOPS = "：，。！？；、…—·（）“”‘’「」『』《》〈〉【】"
 _PUNCTUATED = re.compile(rf"([{_FULL_STOPS}]*)(.*?)([{_FULL_STOPS}]*)", re.DOTALL)
+_HAIR_SPACE = "\u200a"
 _IN_URL = {"(": "%28", ")": "%29", "|": "%7C", "$": "%24", "<": "%3C", ">": "%3E", "`": "%60", '"': "%22"}
 
 
@@ -72,7 +76,7 @@ def _escape_one(char: str) -> str:
 def code_span(content: str) -> str:
     """`content` between backticks, more of them than it holds in a row."""
     ticks = "`" * (max(map(len, re.findall("`+", content)), default=0) + 1)
-    pad = " " if content[:1] in "` " or content[-1:] in "` " else ""
+    pad = " " if content.strip(" ") and {content[0], content[-1]} & {"`", " "} else ""
     return f"{ticks}{pad}{content}{pad}{ticks}"
 
 
@@ -98,7 +102,7 @@ class _Writer:
         """The inline content of a block, on one line or several, none of which begins a block."""
         text = self.inline([child for inline in node.children for child in inline.children])
         lines = "\n".join(line.strip() for line in text.strip().split("\n"))
-        return _LINE_START.sub(lambda match: _start_escaped(match.group()), lines)
+        return _LINE_START.sub(_start_escaped, lines)
 
     # blocks
 
@@ -107,7 +111,7 @@ class _Writer:
 
     def block_heading(self, node: SyntaxTreeNode) -> str:
         text = self._line(node).replace("\\\n", " ").replace("\n", " ")
-        return f"{'#' * int(node.tag[1])} {text}"
+        return f"{'#' * int(node.tag[1])} {re.sub('#+$', _start_escaped, text)}"
 
     def block_hr(self, node: SyntaxTreeNode) -> str:
         return "***"
@@ -195,7 +199,11 @@ class _Writer:
         match = _PUNCTUATED.fullmatch(self.inline(node.children))
         assert match is not None
         before, text, after = match.groups()
-        return f"{before}{mark}{text}{mark}{after}" if text else before + after
+        if not text:
+            return before + after
+        before = before or _gap(node.previous_sibling, -1, text[0], mark)
+        after = after or _gap(node.next_sibling, 0, text[-1], mark)
+        return f"{before}{mark}{text}{mark}{after}"
 
     def inline_link(self, node: SyntaxTreeNode) -> str:
         text = self.inline(node.children)
@@ -222,7 +230,14 @@ class _Writer:
 _RULES = {"text-align:left": ":--", "text-align:center": ":-:", "text-align:right": "--:"}
 
 
-def _start_escaped(start: str) -> str:
+def _gap(neighbour: SyntaxTreeNode | None, at: int, edge: str, mark: str) -> str:
+    """What must part emphasis that ends in markup or ASCII punctuation (`edge`) from a CJK letter."""
+    parted = neighbour is None or not neighbour.content or not is_cjk(neighbour.content[at])
+    return "" if parted or edge == mark[0] or edge not in string.punctuation else _HAIR_SPACE
+
+
+def _start_escaped(match: re.Match[str]) -> str:
+    start = match.group()
     return start + "\\" if start[0].isdigit() else "\\" + start
 
 

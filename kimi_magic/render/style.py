@@ -12,10 +12,10 @@ LINE = "1px solid rgba(128,128,128,.35)"
 BOX = f"border:{LINE};border-radius:6px;padding:.35em .8em;margin:.3em 0 .7em"
 SUMMARY = "cursor:pointer;opacity:.75"
 QUIET = "opacity:.65;font-size:90%"
-THINKING = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;opacity:.8;margin:.5em 0 .2em;"
-    "max-height:24em;overflow-y:auto"
-)
+RUNNING = "white-space:pre-wrap;overflow-wrap:anywhere;opacity:.8"
+THINKING = f"{RUNNING};margin:.5em 0 .2em;max-height:24em;overflow-y:auto"
+FOLLOW = "display:flex;flex-direction:column-reverse;max-height:9em;overflow-y:auto;margin:.3em 0 .2em"
+"""A box that stands scrolled to its end, however often its content is replaced: text that runs."""
 BADGE = (
     "display:inline-block;border:1px solid rgba(200,130,0,.8);border-radius:1em;padding:0 .7em;"
     "font-size:85%;margin:0 0 .5em"
@@ -33,6 +33,10 @@ _RULES = """
 .kimi { max-width: 60em }
 .kimi summary:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px }
 .kimi .kimi-text > :first-child { margin-top: 0 }
+.kimi section { overflow-x: auto; overflow-y: hidden }
+.kimi pre.kimi-code { background: rgba(128,128,128,.08); border: 1px solid rgba(128,128,128,.25);
+  border-radius: 6px; line-height: 1.45; margin: .2em 0 1em; overflow-x: auto; padding: .6em .9em }
+.kimi pre.kimi-code code { background: none; padding: 0; white-space: pre }
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -15,13 +16,14 @@ Rows = Sequence[Mapping[str, str]]
 
 
 def table_html(rows: Rows, caption: str = "") -> str:
-    """An HTML table, everything in it escaped; wide ones scroll."""
+    """An HTML table, everything in it escaped; wide ones scroll. Numbers stand at the right, and a
+    first column without a name holds the names of the rows."""
     if not rows:
-        return f"<p>{escape(caption)}</p>"
-    cells = "text-align:left;vertical-align:top"
-    head = "".join(f'<th scope="col" style="{cells}">{escape(name)}</th>' for name in rows[0])
+        return f"<p>{escape(clean(caption))}</p>"
+    styles = {name: _style([row[name] for row in rows]) for name in rows[0]}
+    head = "".join(f'<th scope="col" style="{style}">{escape(name)}</th>' for name, style in styles.items())
     body = "".join(
-        "<tr>" + "".join(f'<td style="{cells}">{escape(clean(v))}</td>' for v in row.values()) + "</tr>"
+        "<tr>" + "".join(_cell(name, row[name], style) for name, style in styles.items()) + "</tr>"
         for row in rows
     )
     title = f'<caption style="text-align:left">{escape(clean(caption))}</caption>' if caption else ""
@@ -29,6 +31,24 @@ def table_html(rows: Rows, caption: str = "") -> str:
         f'<div class="jp-RenderedHTMLCommon" style="overflow-x:auto"><table>{title}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _cell(name: str, value: str, style: str) -> str:
+    if name:
+        return f'<td style="{style}">{escape(clean(value))}</td>'
+    return f'<th scope="row" style="{style};font-weight:normal;opacity:.75">{escape(clean(value))}</th>'
+
+
+def _style(values: Sequence[str]) -> str:
+    """Of a column: amounts at the right, and short values on one line."""
+    align = "right" if any(values) and all(_NUMERIC.fullmatch(value) for value in values) else "left"
+    wrap = "nowrap" if all(len(value) <= SHORT for value in values) else "normal"
+    return f"text-align:{align};vertical-align:top;white-space:{wrap}"
+
+
+SHORT = 24
+_NUMERIC = re.compile(r"[$€¥]?[\d,.]+( s| min \d+ s|%| [A-Z]{3})?|\?|")
+"""An amount with its unit, or a gap."""
 
 
 def table_text(rows: Rows, caption: str = "") -> str:

@@ -37,6 +37,9 @@ class Ask:
     append: bool = False
     """Add a turn even where the cell has one."""
 
+    replay: str = "off"
+    """off: ask; auto: show what was recorded for the same request, else ask; only: never ask."""
+
     def limit(self) -> int:
         """`max_tokens`, or the default that suits the effort."""
         return self.max_tokens or MAX_TOKENS[EFFORTS.get(self.effort or "max", "max")]

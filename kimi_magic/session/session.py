@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from ..client import AsyncClient
 from ..conversation import Conversation, Place, Turn
+from ..recordings import Library
 from ..store import Store
 from ..usage import PRICES, Price, Record
 from ..wire import Request, user
@@ -30,6 +31,7 @@ class Session:
 
     client: where requests go. notebook: its path where it is known; conversations are found again
     under it, and without one they are this session's alone. store: where they outlive it.
+    library, replayer: recordings, and the client that answers from them.
     prices: per model, the public ones by default. utc, clock, new_id: for tests.
     """
 
@@ -39,6 +41,8 @@ class Session:
         *,
         notebook: str | None = None,
         store: Store | None = None,
+        library: Library | None = None,
+        replayer: AsyncClient | None = None,
         prices: Mapping[str, Price] = PRICES,
         utc: Callable[[], datetime] = _utc_now,
         clock: Callable[[], float] = time.monotonic,
@@ -56,8 +60,15 @@ class Session:
         """The ledger: one record a request, oldest first."""
         self.last: Turn | None = None
         """The turn that ended last, however it ended."""
-        self._around = Surroundings(client, notebook, dict(prices), utc, clock)
+        self._library = library if library is not None else Library()
+        self._replayer = replayer
+        self._indexed: set[str] = set()  # turns that the library has
+        self._around = Surroundings(self._client_for, replayer, notebook, dict(prices), utc, clock)
         self._new_id = new_id
+
+    def connect(self, client: AsyncClient) -> None:
+        """Send requests through this client from now on."""
+        self.client = client
 
     def now(self) -> datetime:
         """The time on the session's clock, UTC."""
@@ -107,6 +118,27 @@ class Session:
             conversation = self.conversation(stream.plan.ask.conversation).with_turn(turn)
             self.conversations[conversation.name] = conversation
         self.warnings += self._keeping.keep(conversation, [turn], stream.records)
+
+    def _client_for(self, request: Request, mode: str) -> AsyncClient:
+        """Where a request goes: to the recordings where they have it, else to the server, if asking
+        is allowed. Raises `ReplayError` where it is not."""
+        if mode == "off" or self._replayer is None:
+            return self.client
+        self._index()
+        if self._library.find(request.fingerprint()) is not None:
+            return self._replayer
+        if mode == "only":
+            raise self._library.miss(request.to_dict())
+        return self.client
+
+    def _index(self) -> None:
+        """Let the library have the turns of this session's conversations."""
+        for conversation in self.conversations.values():
+            for turn in conversation.turns.values():
+                if turn.id not in self._indexed:
+                    self._indexed.add(turn.id)
+                    before = conversation.messages(turn.parent)
+                    self._library.add_turn(turn, "the notebook's conversation", before)
 
     def take_warnings(self) -> tuple[str, ...]:
         """What the user is to be told, once."""

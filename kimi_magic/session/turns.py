@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 
 from ..client import AsyncClient, AsyncMessageStream
 from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Exchange, Turn
@@ -23,7 +24,10 @@ from .steps import steps
 class Surroundings:
     """What a turn needs of its session."""
 
-    client: AsyncClient
+    client_for: Callable[[Request, str], AsyncClient]
+    """Where a request goes in a mode of replay."""
+    replayer: AsyncClient | None
+    """The client whose replies are recordings."""
     notebook: str | None
     prices: dict[str, Price]
     utc: Callable[[], datetime]
@@ -96,7 +100,9 @@ class TurnStream:
         """One request of the turn, and its record."""
         record = self._blank(request)
         began, first = self._around.clock(), None
-        stream = self._stream = self._around.client.stream(request)
+        client = self._around.client_for(request, self.plan.ask.replay)
+        record = replace(record, replayed=client is self._around.replayer)
+        stream = self._stream = client.stream(request)
         try:
             async with stream:
                 async for event in stream:
@@ -134,7 +140,8 @@ class TurnStream:
             simulated=stream.simulated,
         )
         ttl = self.plan.request.cache_ttl or "5m"
-        return with_counts(record, message.usage, self.price, ttl)
+        counted = with_counts(record, message.usage, self.price, ttl)
+        return replace(counted, cost=Decimal(0)) if record.replayed else counted
 
     def _partial(self) -> tuple[Json, ...]:
         content = self._before + [b.json for b in self.message.content]

@@ -49,9 +49,6 @@ class Worker:
                     async for event in events:
                         items.put(("event", event))
                 items.put(("end", None))
-            except asyncio.CancelledError:
-                items.put(("error", Interrupted("The reply was ended: kimi_magic was unloaded.")))
-                raise
             except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
                 items.put(("error", error))
 
@@ -61,6 +58,8 @@ class Worker:
                 try:
                     kind, value = items.get(timeout=tick)
                 except queue.Empty:
+                    if task.ended.is_set() and items.empty():
+                        raise Interrupted("The reply was ended: kimi_magic was unloaded.") from None
                     kind, value = "event", None
                 if kind == "error":
                     raise value
@@ -124,23 +123,23 @@ class _Task:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
         self._loop = loop
-        self._ended = threading.Event()
+        self.ended = threading.Event()
         self._task: asyncio.Task[None] | None = None
         loop.call_soon_threadsafe(self._start, work)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = self._loop.create_task(work)
-        self._task.add_done_callback(lambda _: self._ended.set())
+        self._task.add_done_callback(lambda _: self.ended.set())
 
     def cancel(self) -> None:
         """Cancel it and wait until it has tidied up; nothing where it has ended."""
-        if self._ended.is_set():
+        if self.ended.is_set():
             return
         try:
             self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
         except RuntimeError:  # the loop was closed, and its tasks with it
             return
-        self._ended.wait(_GRACE)
+        self.ended.wait(_GRACE)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

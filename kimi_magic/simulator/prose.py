@@ -29,7 +29,7 @@ _MATH = re.compile(
     re.IGNORECASE,
 )
 _SIZE = re.compile(
-    r"\b(?:write|give|reply|answer|produce|explain|tell|generate|text|essay|report|summary)\b[^\n]*?"
+    r"\b(?:write|give|reply|answer|produce|explain|tell|generate|text|essay|report|summary)\b[^\n]{0,80}?"
     r"\b(\d[\d,]*)[ -]?(words?|KB)\b|(\d+) ?(字|KB)",
     re.IGNORECASE,
 )

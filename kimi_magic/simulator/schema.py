@@ -23,6 +23,8 @@ from .refusals import bad_request
 
 _DEEP, _TOO_DEEP = 4, 24
 _TRIES = 72
+_BUDGET = 20_000
+"""Subschemas to visit before giving up: some schemas have no value, and no end of ways to look for one."""
 _OBJECT_WORDS = ("properties", "required", "additionalProperties", "patternProperties", "minProperties")
 _ARRAY_WORDS = ("items", "prefixItems", "minItems", "maxItems", "contains", "uniqueItems")
 _NUMBER_WORDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -48,9 +50,13 @@ def example(schema: Any, hints: Hints, *, seed: str = "", optional: bool = True)
 class _Maker:
     def __init__(self, root: Json, hints: Hints, seed: str, optional: bool) -> None:
         self.root, self.hints, self.seed, self.optional = root, hints, seed, optional
+        self.left = _BUDGET
 
     def tested(self, schema: Any, name: str, depth: int) -> Iterator[Any]:
         """Values that fit, a bounded number of tries."""
+        self.left -= 1
+        if self.left < 0:
+            raise UnresolvedError("no value that fits this schema could be found.")
         if depth < _TOO_DEEP:
             tries = islice(self._candidates(schema, name, depth), _TRIES)
             yield from (value for value in tries if fits(value, schema, self.root))
@@ -130,7 +136,8 @@ class _Maker:
     def _objects(self, flat: Json, name: str, depth: int) -> Iterator[Json]:
         properties, required = flat.get("properties") or {}, list(flat.get("required") or ())
         wanted = [key for key in properties if key in required or self._wants(key, properties[key], depth)]
-        for keys in (wanted, [key for key in properties if key in required]):
+        needed = [key for key in properties if key in required]
+        for keys in (wanted, needed) if wanted != needed else (needed,):
             names = [*keys, *(key for key in required if key not in properties)]
             value = self._object(flat, names, depth)
             if value is not None:

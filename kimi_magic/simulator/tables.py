@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?")
 _CELL = re.compile(r"(?<!\\)\|")
 _NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?([eE][-+]?\d+)?%?")
 
@@ -58,7 +58,7 @@ def find(text: str) -> Table | None:
 
 def _markdown(lines: list[str]) -> Table | None:
     for n in range(1, len(lines)):
-        if "|" in lines[n - 1] and "-" in lines[n] and _RULE.fullmatch(lines[n]):
+        if "|" in lines[n - 1] and "-" in lines[n] and _RULE.fullmatch(lines[n].strip()):
             head = _cells(lines[n - 1])
             rows = []
             for line in lines[n + 1 :]:
@@ -72,7 +72,7 @@ def _markdown(lines: list[str]) -> Table | None:
 
 
 def _cells(line: str) -> list[str]:
-    inner = re.sub(r"^\s*\||(?<!\\)\|\s*$", "", line)
+    inner = re.sub(r"^\||(?<!\\)\|$", "", line.strip())
     return [cell.strip().replace("\\|", "|") for cell in _CELL.split(inner)]
 
 

@@ -4,8 +4,11 @@ import re
 from html.parser import HTMLParser
 
 TAGS = set(
-    "a blockquote br code div em h1 h2 h3 h4 h5 h6 hr li ol p pre s section span strong sup table tbody td "
-    "th thead tr ul".split()
+    re.findall(
+        r"\w+",
+        "a blockquote br code div em h1 h2 h3 h4 h5 h6 hr li ol p pre s section span strong sup "
+        "table tbody td th thead tr ul",
+    )
 )
 ATTRIBUTES = {"href", "title", "target", "rel", "class", "style", "start", "role", "aria-label"}
 CLASS = re.compile(r"(kimi-[a-z]+|language-[\w+#.-]+|mathjax_process|tex2jax_process)")

@@ -26,15 +26,19 @@ SGR = re.compile("\x1b\\[0?(;[0-9]+)*m")
 COMMON = MarkdownIt("commonmark", {"html": True})
 GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 GFM.validateLink = lambda url: True  # as marked has it
-MISTUNE = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "footnotes", "math", "url"])
+MISTUNE = mistune.create_markdown(
+    escape=False, plugins=["table", "strikethrough", "footnotes", "math", "url"]
+)
 MISTUNE.renderer.safe_url = lambda url: url  # nothing of its own protection
 READERS = {"CommonMark": COMMON.render, "GFM": GFM.render, "mistune": lambda text: str(MISTUNE(text))}
 
 
 def outside(html):
     """What a reader's HTML has beyond the allowlist; its own ways of saying the same are let through."""
-    html = re.sub(r'<(/?)del>', r"<\1s>", html)
-    return [found for found in violations(html) if not found.startswith(("<div class='math", "<span class='math"))]
+    html = re.sub(r"<(/?)del>", r"<\1s>", html)
+    return [
+        found for found in violations(html) if not found.startswith(("<div class='math", "<span class='math"))
+    ]
 
 
 @pytest.mark.parametrize("title", HOSTILE)
@@ -95,9 +99,8 @@ def test_no_renderer_sees_markup_in_escaped_text(text):
 
 
 @settings(deadline=None)
-@given(st.text(alphabet="`a \\<$"))
-def test_a_code_span_holds_what_was_put_in(text):
-    code = f"x{text}x"
+@given(st.text(alphabet="`a \\<$", min_size=1))
+def test_a_code_span_holds_what_was_put_in(code):
     assert text_of(COMMON.renderInline(code_span(code))) == code
 
 
@@ -115,8 +118,10 @@ def test_these_links_are_followed(url):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "a", "//a.cn", "javascript:x", " https://a.cn", "https:a", "https://", "http:///a", "https:\\\\a.cn"]
-    + ["https://a.cn\n", "https://a\u202e.cn", "vscode://a", "mailto:"],
+    [
+        *["", "a", "//a.cn", "javascript:x", " https://a.cn", "https:a", "https://", "http:///a", "mailto:"],
+        *["https:\\\\a.cn", "https://a.cn\n", "https://a\u202e.cn", "vscode://a"],
+    ],
 )
 def test_these_links_are_not(url):
     assert not safe_url(url)
@@ -125,4 +130,6 @@ def test_these_links_are_not(url):
 def test_the_sanitiser_alone_stops_what_the_renderer_never_makes():
     assert sanitise('<p id="a" onclick="b" style="position:fixed">x<script>y</script></p>') == "<p>x</p>"
     assert sanitise('<a href="javascript:x">y</a>') == '<a rel="noopener noreferrer">y</a>'
-    assert sanitise('<div style="overflow-x:auto;color:red">x</div>') == '<div style="overflow-x:auto">x</div>'
+    assert (
+        sanitise('<div style="overflow-x:auto;color:red">x</div>') == '<div style="overflow-x:auto">x</div>'
+    )

@@ -1,6 +1,7 @@
 """The stream's promise: equal to the whole, frozen blocks stay, and the work is linear."""
 
 import sys
+from itertools import pairwise
 
 from cases import COMMONMARK
 from hypothesis import example, given, settings
@@ -10,7 +11,8 @@ from kimi_magic.render import Incremental, render_markdown
 
 SNIPPETS = [
     "\n", "\n\n", " ", "    ", "|", "-", "$$", "`", "\r", "\r\n", "\ud83d", "\ude00", "\x1b[0m",
-    "$$\na\n$$\n", "\\[\nx\n\nz\n\\]", "\\begin{align}\na\n\\end{align}. more *text*\n", "text\n\\[ x \\]\nmore\n",
+    "$$\na\n$$\n", "\\[\nx\n\nz\n\\]", "\\begin{align}\na\n\\end{align}. more *text*\n",
+    "text\n\\[ x \\]\nmore\n",
     "a|b\n--|--\n1|2\n", "x\na | b\n--|--\n", "# a | b\n--|--\n",
     "[^1]: note\n\n    deep\n", "see [^1] and [^x]\n", "[^x]: y", "[foo]: /url\n'ti\n\ntle'\n",
     "[foo]: http://x.y\n'ti\ntle'\n", "[foo] [bar]\n", "[bar]: https://b.c\n", "> [foo]: https://d.e\n",
@@ -31,7 +33,7 @@ def test_any_text_in_any_pieces_renders_as_the_whole(text, data):
     cuts = [] if data is None else data.draw(st.lists(st.integers(0, len(text)), max_size=20))
     edges = [0, *(sorted(cuts) if data is not None else range(1, len(text))), len(text)]
     stream = Incremental()
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         stream.feed(text[start:end])
         assert "".join(stream.frozen) + stream.tail() == render_markdown(text[:end])
     assert stream.html() == render_markdown(text)

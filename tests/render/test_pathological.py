@@ -41,7 +41,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twice_as_long_is_twice_the_work(shape):
     make = SHAPES[shape]
-    assert _work(make(8_000)) < 2.6 * _work(make(4_000)) + 2_000
+    assert _work(make(5_000)) < 3.2 * _work(make(2_500)) + 2_000
 
 
 @pytest.mark.parametrize("shape", ["quotes", "lists in lists", "dollars", "a link of brackets"])

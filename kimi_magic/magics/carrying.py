@@ -1,0 +1,104 @@
+"""Subcommands that carry conversations: branches, system, save, load, export, restore.
+
+All paths are those of the kernel; `~` is the home folder. Every one of them changes only what goes
+on from here: turns that were there stay in `%kimi history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..api import Kimi
+from ..errors import OptionError, StoreError
+from ..store import export_markdown, export_script, load_conversation, read_twins, save_conversation
+from ..store.files import write_text
+from .stage import Stage
+
+
+def branches(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """The ways that the conversation went, each by its last turn."""
+    conversation = kimi.conversation
+    rows = [
+        {
+            "turn": turn.id[:6],
+            "active": "yes" if turn.id == conversation.head else "",
+            "turns": str(len(conversation.path_to(turn.id))),
+            "last prompt": shortened(turn.prompt),
+            "time": turn.time.astimezone().strftime("%Y-%m-%d %H:%M"),
+        }
+        for turn in conversation.branches()
+    ]
+    stage.table(rows, f"Conversation {conversation.name}: {len(rows)} branches. %kimi use TURN goes on from one.")
+
+
+def system(kimi: Kimi, stage: Stage, words: Sequence[str], text: str) -> None:
+    """Show the system prompt that stays, set it, or take it away with \"\"."""
+    conversation = kimi.conversation
+    if text:
+        prompt = None if text in ('""', "''") else text
+        kimi.session.change(replace(conversation, system=prompt))
+    stays = kimi.conversation.system
+    stage.say(f"System prompt of {conversation.name!r}: {stays or 'none'}")
+
+
+def save(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    path = _path(words, "%kimi save FILE")
+    if path.suffix == ".md":
+        write_text(path, export_markdown(kimi.conversation))
+    elif path.suffix == ".py":
+        write_text(path, export_script(kimi.conversation))
+    else:
+        save_conversation(kimi.conversation, path)
+    stage.say(f"Conversation {kimi.conversation.name!r} is in {path}: {len(kimi.conversation.path())} turns.")
+
+
+def load(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    path = _path(words, "%kimi load FILE")
+    loaded = load_conversation(path)
+    kimi.session.change(kimi.session.conversation(loaded.name).joined(loaded))
+    kimi.session.current = loaded.name
+    stage.say(f"Conversation {loaded.name!r} goes on from {path}: {len(loaded.path())} turns.")
+
+
+def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """From the outputs of a notebook: this one, or the file that is named."""
+    path = Path(" ".join(words)).expanduser() if words else _own_notebook(kimi)
+    twins = read_twins(path)
+    for problem in twins.problems:
+        stage.say(problem)
+    if not twins.conversations:
+        raise StoreError(
+            f"There are no turns in the outputs of {path}.",
+            hint="Outputs may have been cleared; %kimi history shows what the store has.",
+        )
+    kimi.session.add_records(twins.records)
+    for name, found in twins.conversations.items():
+        kimi.session.change(kimi.session.conversation(name).joined(found))
+        stage.say(f"Conversation {name!r} is restored from {path.name}: {len(found.path())} turns.")
+
+
+def _own_notebook(kimi: Kimi) -> Path:
+    if kimi.notebook is None:
+        raise StoreError(
+            "This notebook's file is not known here.", hint="Name it: %kimi restore FILE.ipynb."
+        )
+    path = Path(kimi.notebook)
+    if not path.exists() and Path(path.name).exists():
+        return Path(path.name)  # a server names it from its own root; the kernel runs beside it
+    return path
+
+
+def _path(words: Sequence[str], usage: str) -> Path:
+    if not words:
+        raise OptionError("A file is needed.", hint=usage)
+    return Path(" ".join(words).strip("\"'")).expanduser()
+
+
+def shortened(text: str, width: int = 48) -> str:
+    """One line of at most `width` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+

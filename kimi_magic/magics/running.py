@@ -1,0 +1,91 @@
+"""What a `%%kimi` cell and a `%kimi` line do: from the options and the prompt to a reply that is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api import Kimi
+from ..errors import OptionError, PromptError
+from ..prompt import Prompt, expand, expand_text
+from ..session import Plan
+from . import commands
+from .cells import Cells
+from .dry_run import dry_run
+from .options import CellOptions, parse_cell, parse_line
+from .stage import Stage
+
+
+class Runner:
+    """Runs the magics of one shell, on one `Kimi`."""
+
+    def __init__(self, shell: Any, kimi: Kimi) -> None:
+        self._names: dict[str, Any] = shell.user_ns  # the notebook's variables
+        self._chat = kimi
+        self._cells = Cells(shell)
+        self._stage = Stage(shell, kimi.settings, lambda: kimi.session)
+        kimi.current_cell = self._cells.current
+
+    def cell(self, line: str, body: str) -> None:
+        """`%%kimi`. Raises what `Kimi.run` raises, and `OptionError` and `PromptError` before it."""
+        self._ask(parse_cell(line), body.removesuffix("\n"))
+
+    def line(self, line: str) -> Any:
+        """`%kimi`: a subcommand, whose value this is, or a question. Raises like `cell`."""
+        command = commands.find(line)
+        if command is not None:
+            value = command.run(self._chat, self._stage, line.split()[1:])
+            self._stage.refresh()
+            return value
+        self._ask(*parse_line(line))
+        return None
+
+    def _ask(self, options: CellOptions, template: str) -> None:
+        if not template.strip():
+            raise PromptError("There is no prompt.", hint="Write it below the %%kimi line.")
+        prompt = expand(template, self._names, raw=options.raw)
+        plan = self._plan(options, template, prompt)
+        if options.dry_run:
+            self._show_request(plan, prompt)
+            return
+        reply = self._chat.run(plan, self._stage.view(alone=self._cells.alone))
+        self._stage.refresh()
+        if options.out:
+            self._names[options.out] = reply
+
+    def _plan(self, options: CellOptions, template: str, prompt: Prompt) -> Plan:
+        return self._chat.plan(
+            prompt.blocks,
+            prompt=template,
+            model=options.model,
+            effort=options.effort,
+            max_tokens=options.max_tokens,
+            system=self._system(options),
+            cache_ttl=options.cache,
+            stop_sequences=options.stop or None,
+            conversation=options.conversation,
+            cell=self._cells.current(),
+            new=options.new,
+            once=options.once,
+            append=options.append,
+        )
+
+    def _system(self, options: CellOptions) -> str | None:
+        """The text of -s: as it stands, or of the variable that `@name` names."""
+        text = options.system
+        if text is None:
+            return None
+        if not text.startswith("@"):
+            return expand_text(text, self._names, raw=options.raw)
+        value = self._names.get(text[1:])
+        if not isinstance(value, str):
+            raise OptionError(
+                f"-s/--system: there is no text in a variable {text[1:]!r}.",
+                hint="Assign it, or write the text itself.",
+            )
+        return value
+
+    def _show_request(self, plan: Plan, prompt: Prompt) -> None:
+        conversation = self._chat.session.conversation(plan.ask.conversation)
+        rows, body = dry_run(plan, prompt, conversation, self._chat.session.now())
+        self._stage.table(rows, "Dry run: nothing was sent.")
+        self._stage.say(body)

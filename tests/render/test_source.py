@@ -1,0 +1,67 @@
+"""`text/markdown` for exporters: it says what the reply says, to any reader."""
+
+import pytest
+from allowlist import text_of
+from cases import COMMONMARK, read
+from markdown_it import MarkdownIt
+
+from kimi_magic.render import plain_text, render_markdown, safe_markdown
+
+READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+MATH = [source for source, _ in read("math.txt", 2).values()]
+DIALECT = [source for source, _ in read("dialect.txt", 2).values() if "[^" not in source]
+
+
+def words(html):
+    return "".join(text_of(html).split())
+
+
+def test_it_says_the_same_as_the_original():
+    for source in [*COMMONMARK, *MATH, *DIALECT]:
+        assert words(render_markdown(safe_markdown(source))) == words(render_markdown(source)), source
+
+
+def test_a_plain_commonmark_reader_sees_the_same_emphasis_beside_full_width_punctuation():
+    for source, html in read("cjk.txt", 2).values():
+        seen = READER.render(safe_markdown(source))
+        assert seen.count("<strong>") == html.count("<strong>"), source
+        assert seen.count("<em>") == html.count("<em>"), source
+
+
+@pytest.mark.parametrize(
+    ("source", "markdown"),
+    [
+        ("**提醒：**今晚", "**提醒**：今晚\n"),
+        ("用**`pip`**装", "用\u200a**`pip`**\u200a装\n"),
+        ("***重点！***请看***这里***吧", "***重点***！请看***这里***吧\n"),
+        (r"\(a_1\) and $5", "$a_1$ and \\$5\n"),
+        ("\\[\nx\n\\]", "$$\nx\n$$\n"),
+        ("$a<b$", "$a< b$\n"),
+        ("a <b> & &amp; c", "a &lt;b> & & c\n"),
+        ("![x](https://a.cn/b.png)", "[x](https://a.cn/b.png)\n"),
+        ("[x](vscode://y)", "x\n"),
+        ("https://a.cn/b，", "<https://a.cn/b>，\n"),
+        ("- a\n  - b\n\n      c\n- d", "- a\n  - b\n\n    c\n- d\n"),
+        ("3. a\n4. b", "3. a\n4. b\n"),
+        ("> a\n>\n> b", "> a\n>\n> b\n"),
+        ("| a | b |\n| :- | -: |\n| `x\\|y` | $p$ |", "| a | b |\n| :-- | --: |\n| `x\\|y` | $p$ |\n"),
+        ("# a #b\n\n---", "# a #b\n\n***\n"),
+        ("- [x] done", "- [x] done\n"),
+        ("a  \nb", "a\\\nb\n"),
+        ("snake_case and _x_", "snake_case and *x*\n"),
+        ("a[^1]\n\n[^1]: https://b.cn", "a&#91;^1\\]\n\n***\n\n&#91;^1\\] <https://b.cn>\n"),
+        ("", ""),
+    ],
+)
+def test_it_is_written_like_this(source, markdown):
+    assert safe_markdown(source) == markdown
+
+
+def test_all_fences_are_longer_than_any_run_of_backticks_in_code():
+    markdown = safe_markdown("```\na\n```\n\n````\n```\n````\n\n    `````\n")
+    assert markdown.count("``````") == 6
+
+
+def test_plain_text_is_the_source_without_what_a_terminal_obeys():
+    assert plain_text("**a**\r\nb\x1b[31m\u202e\ud83d\ude00\ud83d") == "**a**\nb\ufffd[31m\ufffd😀\ufffd"
+    assert plain_text("甲\u2028乙\u2029丙 👩‍🔬") == "甲\u2028乙\u2029丙 👩‍🔬"
