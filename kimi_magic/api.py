@@ -111,7 +111,8 @@ class Kimi:
         """Gives the cell that runs, for `ask`; the magics know it."""
         self._client = client
         self._given = client is not None
-        self._notebook = notebook
+        self.notebook = notebook
+        """Its path, where it is known."""
         self._session: Session | None = None
         self.simulated = False
         """Whether the embedded simulator answers; known once `session` was used."""
@@ -124,7 +125,7 @@ class Kimi:
                 self._session.connect(self._client)
         if self._session is None:
             store, trouble = self._open_store()
-            self._session = Session(self._client, notebook=self._notebook, store=store)
+            self._session = Session(self._client, notebook=self.notebook, store=store)
             self._session.warnings += trouble
         return self._session
 

@@ -106,7 +106,7 @@ def _demo(args: argparse.Namespace) -> int:
     from .render import closing_lines
 
     kimi = Kimi()
-    view = TerminalView(sys.stdout, lambda ending: closing_lines(view_of(ending)), color=sys.stdout.isatty())
+    view = TerminalView(sys.stdout, lambda ending: closing_lines(view_of(ending)))
     try:
         kimi.ask(" ".join(args.prompt) or DEMO, view=view)
     finally:

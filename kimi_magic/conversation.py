@@ -126,6 +126,18 @@ class Turn:
             raise ConversationError(f"This is not a turn of a conversation ({error!r}).") from None
 
 
+def sendable(message: Json) -> Json:
+    """The message as it goes back: without empty text blocks, which the API sends and does not take."""
+    content = message["content"]
+    if isinstance(content, str) or not any(_is_empty(block) for block in content):
+        return message
+    return {**message, "content": [block for block in content if not _is_empty(block)]}
+
+
+def _is_empty(block: Json) -> bool:
+    return block["type"] == "text" and not block.get("text")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a new turn will stand."""
@@ -165,7 +177,7 @@ class Conversation:
 
     def messages(self, upto: str | None) -> tuple[Json, ...]:
         """What is sent ahead of a new turn that follows `upto`."""
-        return tuple(m for turn in self.path_to(upto) for m in turn.messages)
+        return tuple(sendable(m) for turn in self.path_to(upto) for m in turn.messages)
 
     def place(self, cell: str | None = None, *, append: bool = False) -> Place:
         """Where the turn of `cell` goes: in its old turn's place, or (without a cell id, with

@@ -368,6 +368,32 @@ def test_an_image_in_a_tool_result_and_one_by_url_are_told_too(simulator):
     assert "https://x.y" in text
 
 
+@settings(deadline=None, max_examples=150)
+@given(
+    prompt=st.text(min_size=1).filter(str.strip), stream=st.booleans(), effort=st.sampled_from(["low", "max"])
+)
+def test_any_prompt_has_a_valid_reply(prompt, stream, effort):
+    fields = {
+        "output_config": {"effort": effort},
+        "tools": [ADD, WEATHER, NOW],
+        "tool_choice": {"type": "any"},
+    }
+    simulator = Simulator(speed=0, chunk=5)
+    for extra in ({}, fields):
+        if stream:
+            validate(assembled(events_of(simulator, prompt, **extra)))
+        else:
+            ask(simulator, prompt, **extra)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["1" * 50_000, "a = " * 50_000, "write " * 50_000, "| a\n|" + " -" * 50_000]
+)
+def test_an_odd_prompt_is_only_an_odd_prompt(simulator, prompt):
+    ask(simulator, prompt)
+    ask(simulator, prompt, tools=[ADD], tool_choice={"type": "any"})
+
+
 # --- limits -------------------------------------------------------------------------------------
 
 
@@ -573,6 +599,23 @@ def test_tool_choice_decides_where_no_tool_is_named(simulator, choice, called):
     message = ask(simulator, "Hello", tools=[ADD, NOW], tool_choice={"type": choice})
     assert [name for name, _ in calls_of(message)] == called
     jsonschema.validate([i for _, i in calls_of(message)], {"items": ADD["input_schema"]})
+
+
+def test_tool_choice_any_goes_on_with_the_tools_that_had_no_turn(simulator):
+    fields = {"tools": [ADD, NOW], "tool_choice": {"type": "any"}}
+    request, called = request_of("add 2 and 3", **fields), []
+    for _ in range(3):
+        message = ask(simulator, request, **fields)
+        called += [name for name, _ in calls_of(message)]
+        result = {"type": "tool_result", "tool_use_id": message["content"][-1]["id"], "content": "5"}
+        request = after(request, message, [result])
+    assert called == ["add", "now", "now"]
+
+
+def test_a_tool_that_must_be_called_takes_its_values_from_the_whole_prompt(simulator):
+    tool = {"name": "a_very_long_name_of_a_tool", "input_schema": WEATHER["input_schema"]}
+    message = ask(simulator, "city: Oslo", tools=[tool], tool_choice={"type": "any"})
+    assert calls_of(message)[0][1]["city"] == "Oslo"
 
 
 def test_tool_choice_none_forbids_a_tool_that_is_named(simulator):
@@ -1037,7 +1080,10 @@ def test_a_bad_request_is_refused_with_the_name_of_its_field(simulator, field, c
     assert text.startswith(field + ":")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"a"', b"\xff", b'{"a": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b'"a"', b"\xff", b'{"a": "\\ud800"}', b'{"a": 1' + b"0" * 30 + b"}", b"[" * 9000],
+)
 def test_a_body_that_is_no_json_object_is_refused(simulator, body):
     reply = simulator.reply(body, HEADERS)
     assert reply.status == 400

@@ -1,11 +1,12 @@
 """Text as it comes, for terminals: the thinking dimmed, then the reply, then the lines under it.
 
 What is printed only ever grows, so it works in a pipe as well. The formatter makes every escape
-sequence of the model harmless; colour only where the caller says that somebody looks at a terminal.
+sequence of the model harmless.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TextIO
 
@@ -18,9 +19,14 @@ INTERVAL = 0.05
 
 
 class TerminalView:
-    """Prints one reply to `out`. closing: the lines under it, made of what came of it."""
+    """Prints one reply to `out`. closing: the lines under it, made of what came of it. color: by default
+    where `out` is a terminal, unless the environment variable NO_COLOR is set (https://no-color.org)."""
 
-    def __init__(self, out: TextIO, closing: Callable[[Ending], list[str]], *, color: bool = False) -> None:
+    def __init__(
+        self, out: TextIO, closing: Callable[[Ending], list[str]], *, color: bool | None = None
+    ) -> None:
+        if color is None:
+            color = out.isatty() and not os.environ.get("NO_COLOR")
         self._out = out
         self._closing = closing
         self._color = color

@@ -30,12 +30,12 @@ def branches(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         }
         for turn in conversation.branches()
     ]
-    stage.table(rows, f"Conversation {conversation.name}: {len(rows)} branches. %kimi use TURN goes on from one.")
+    stage.table(rows, f"Conversation {conversation.name}: %kimi use TURN goes on from another branch.")
 
 
-def system(kimi: Kimi, stage: Stage, words: Sequence[str], text: str) -> None:
-    """Show the system prompt that stays, set it, or take it away with \"\"."""
-    conversation = kimi.conversation
+def system(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Show the system prompt that stays, set it, or take it away with two quotes."""
+    conversation, text = kimi.conversation, " ".join(words)
     if text:
         prompt = None if text in ('""', "''") else text
         kimi.session.change(replace(conversation, system=prompt))
@@ -81,9 +81,7 @@ def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 def _own_notebook(kimi: Kimi) -> Path:
     if kimi.notebook is None:
-        raise StoreError(
-            "This notebook's file is not known here.", hint="Name it: %kimi restore FILE.ipynb."
-        )
+        raise StoreError("This notebook's file is not known here.", hint="Name it: %kimi restore FILE.ipynb.")
     path = Path(kimi.notebook)
     if not path.exists() and Path(path.name).exists():
         return Path(path.name)  # a server names it from its own root; the kernel runs beside it
@@ -100,5 +98,3 @@ def shortened(text: str, width: int = 48) -> str:
     """One line of at most `width` characters."""
     line = " ".join(text.split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
-
-

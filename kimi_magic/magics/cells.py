@@ -38,4 +38,6 @@ class Cells:
 
 def _is_question(code: str) -> bool:
     lines = code.strip().splitlines()
-    return bool(lines) and (lines[0].startswith("%%kimi") or (len(lines) == 1 and lines[0].startswith("%kimi")))
+    return bool(lines) and (
+        lines[0].startswith("%%kimi") or (len(lines) == 1 and lines[0].startswith("%kimi"))
+    )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from ..api import Kimi
 from ..config import SET_A_KEY
 from ..conversation import Turn
 from ..errors import OptionError
-from ..render import ShownUsage
+from ..render import ShownUsage, money
+from . import carrying
+from .carrying import shortened as _short
 from .options import describe_options
 from .stage import Stage
 
@@ -61,15 +64,20 @@ def _turn_row(kimi: Kimi, turn: Turn, number: int | None) -> dict[str, str]:
         "state": kimi.conversation.state(turn),
         "prompt": _short(turn.prompt),
         "reply": _short(turn.error or turn.text),
+        "cell": (turn.cell or "")[:12],
         "in": f"{used.input + used.cache_read + used.cache_write:,}",
         "out": f"{used.output:,}",
-        "time": turn.time.astimezone().strftime("%H:%M:%S"),
+        "cost": money(used.cost, used.currency) if used.requests > used.unknown else "?",
+        "age": age(kimi.session.now() - turn.time),
     }
 
 
-def _short(text: str, width: int = 48) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+def age(passed: timedelta) -> str:
+    """How long ago, in one unit."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if passed.total_seconds() >= size:
+            return f"{passed.total_seconds() / size:.0f} {unit}"
+    return f"{max(0.0, passed.total_seconds()):.0f} s"
 
 
 def _new(kimi: Kimi, stage: Stage, words: list[str]) -> None:
@@ -124,6 +132,15 @@ COMMANDS: dict[str, Command] = {
     "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
     "undo": Command("undo", "take the last turn out of the conversation", _undo),
     "use": Command("use TURN|NAME", "go on from that turn, or in the conversation of that name", _use),
+    "branches": Command("branches", "the ways that the conversation went", carrying.branches),
+    "system": Command(
+        "system …", 'the system prompt that stays: show it, set it; "" for none', carrying.system
+    ),
+    "save": Command("save FILE…", "the conversation as .json, as .md to read, as .py to run", carrying.save),
+    "load": Command("load FILE…", "go on from a saved conversation", carrying.load),
+    "restore": Command(
+        "restore FILE…", "go on from the outputs of this notebook, or of the one named", carrying.restore
+    ),
     "usage": Command("usage", "tokens, cache and cost of each request, as a table and as records", _usage),
 }
 

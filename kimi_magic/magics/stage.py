@@ -56,7 +56,6 @@ class Stage:
             return TerminalView(
                 sys.stdout,
                 lambda ending: closing_lines(self._view_of(ending, self._session().take_warnings())),
-                color=sys.stdout.isatty(),
             )
         outputs = ShellOutputs(self._shell)
         view = StaticView(

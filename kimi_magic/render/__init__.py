@@ -9,7 +9,7 @@ footer, tables      the line under a reply; rows as tables
 style               how it looks
 """
 
-from .footer import footer
+from .footer import footer, money
 from .markdown import Incremental, render_markdown
 from .pieces import sources
 from .reply import BADGE, ReplyView, bundle, closing_lines
@@ -27,6 +27,7 @@ __all__ = [
     "bundle",
     "closing_lines",
     "footer",
+    "money",
     "plain_text",
     "render_markdown",
     "safe_markdown",

@@ -10,8 +10,8 @@ from .pieces import Piece, Search, Thinking
 from .reply import ReplyView, badge_html, piece_html, wrapped
 from .sanitise import clean
 
-FOLLOWED = 2_000
-"""Characters of running thinking that are sent: what was thought last. All of it comes at its end."""
+FOLLOWED = 20_000
+"""Characters of running thinking that are sent, counted from its end: it is sent again as it grows."""
 
 
 def waiting(model: str, elapsed: float, trouble: str = "") -> str:
@@ -37,13 +37,14 @@ def piece(part: Piece, thought_for: float | None) -> str:
 
 
 def thinking(thought: str, facts: str) -> str:
-    """Thinking under way: open, and scrolled to what was thought last. It cannot be folded, since
-    each update would unfold it again."""
+    """Thinking while the reply runs: open, in a low box that stands at what was thought last. Once
+    the text begins it is not sent again, so a reader can scroll in it and fold it."""
     label = f"Thinking · {escape(facts)}" if facts else "Thinking"
     last = thought[-FOLLOWED:]
     if len(last) < len(thought):
         last = "… " + last.partition(" ")[2]
     return (
-        f'<div class="kimi-thinking" style="{style.BOX}"><div style="opacity:.75">{label} …</div>'
-        f'<div style="{style.FOLLOW}"><div style="{style.RUNNING}">{escape(clean(last))}</div></div></div>'
+        f'<details open class="kimi-thinking" style="{style.BOX}">'
+        f'<summary style="{style.SUMMARY}">{label}</summary>'
+        f'<div style="{style.FOLLOW}"><div style="{style.RUNNING}">{escape(clean(last))}</div></div></details>'
     )

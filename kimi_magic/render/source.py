@@ -29,7 +29,7 @@ from .markdown import parse
 from .math import typesettable
 from .sanitise import clean
 
-_ESCAPED = {"\\": "&#92;", "[": "&#91;", "<": "&lt;", "`": r"\`", "*": r"\*", "$": r"\$", "~": r"\~"}
+_ESCAPED = {"\\": "&#92;", "[": "&#91;", "<": "&lt;", "`": "&#96;", "*": r"\*", "$": r"\$", "~": r"\~"}
 _SPECIAL = re.compile(
     r"[\\<`*$~]|&(?=[#A-Za-z])|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]|$)|!(?=\[|$)|\[(?=\^)", re.MULTILINE
 )
@@ -92,7 +92,13 @@ class _Writer:
         return [text for text in written if text]
 
     def inline(self, nodes: Sequence[SyntaxTreeNode]) -> str:
-        return "".join(self._method(node, "inline")(node) for node in nodes)
+        text = ""
+        for node in nodes:
+            piece = self._method(node, "inline")(node)
+            if piece[:1] in ("`", "$") and text.endswith(piece[0]):
+                text += _HAIR_SPACE  # two code spans or formulas in a row would be read as one
+            text += piece
+        return text
 
     def _method(self, node: SyntaxTreeNode, level: str) -> Callable[[SyntaxTreeNode], str]:
         method: Callable[[SyntaxTreeNode], str] = getattr(self, f"{level}_{node.type}")
@@ -129,7 +135,7 @@ class _Writer:
         tex = node.content.strip()
         if not node.meta["closed"] or _must_be_code(tex):
             return self._fenced(tex, "latex")
-        return f"$$\n{_inert(tex)}\n$$"
+        return f"$$\n{_inert(tex)}\n$$" if tex else ""
 
     def block_blockquote(self, node: SyntaxTreeNode) -> str:
         text = "\n\n".join(self.blocks(node.children))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from ..client import AsyncClient
@@ -85,6 +85,13 @@ class Session:
         self.conversations[conversation.name] = conversation
         new = [turn for key, turn in conversation.turns.items() if key not in known]
         self.warnings += self._keeping.keep(conversation, new)
+
+    def add_records(self, records: Iterable[Record]) -> None:
+        """Put records that came with a notebook into the ledger, those that it does not have."""
+        known = {(r.turn, r.time) for r in self.records}
+        new = [r for r in records if (r.turn, r.time) not in known]
+        self.records += new
+        self.warnings += self._keeping.keep(None, records=new)
 
     def plan(self, ask: Ask) -> Plan:
         """The request that `ask` makes. Raises `RequestError` for what the API page rules out."""

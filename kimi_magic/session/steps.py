@@ -2,7 +2,7 @@
 the `Message` that came of it. It returns the messages of the turn that follow the user's.
 
 A `pause_turn` (the server interrupted a long search) is answered by the same request with the
-assistant's content behind it, unchanged and as the last message; a bounded number of times.
+assistant's content behind it, unchanged (`sendable`) and as the last message; a bounded number of times.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
+from ..conversation import sendable
 from ..wire import Json, Message, Request
 
 MAX_PAUSES = 8
@@ -27,4 +28,5 @@ def steps(request: Request) -> Generator[Request, Message, tuple[Json, ...]]:
 
 
 def _continued(request: Request, content: list[Json]) -> Request:
-    return replace(request, messages=(*request.messages, {"role": "assistant", "content": list(content)}))
+    message = {"role": "assistant", "content": list(content)}
+    return replace(request, messages=(*request.messages, sendable(message)))

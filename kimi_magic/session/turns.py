@@ -100,6 +100,7 @@ class TurnStream:
         """One request of the turn, and its record."""
         record = self._blank(request)
         began, first = self._around.clock(), None
+        self._stream = None  # what came before it is in `_before`
         client = self._around.client_for(request, self.plan.ask.replay)
         record = replace(record, replayed=client is self._around.replayer)
         stream = self._stream = client.stream(request)

@@ -18,31 +18,37 @@ from .schema import example
 
 def planned(reading: Reading) -> list[Json]:
     """The tool_use blocks of this reply; none where it should answer instead."""
-    steps = reading.wish("steps")
-    again = steps is not None and reading.rounds < steps.number(1)
-    must = reading.choice["type"] in ("any", "tool")
-    if (reading.rounds or reading.results) and not again and not must:
-        return []
     places = _places(reading)
-    if reading.choice["type"] == "tool":
-        places = {reading.choice["name"]: 0}
-    elif not places and (again or must) and reading.tools and not reading.search:
-        places = {reading.tools[0]["name"]: 0}
-    chosen = [tool for tool in reading.tools if tool["name"] in places]
-    chosen.sort(key=lambda tool: places[tool["name"]])
-    if reading.choice.get("disable_parallel_tool_use"):
-        chosen = chosen[:1]
-    before = _calls_so_far(reading)
-    loose = Hints(reading.prompt, loose=True)
+    before = _calls_so_far(reading.request["messages"])
+    whole = Hints(reading.prompt, loose=True)
     return [
         {
             "type": "tool_use",
-            "id": f"functions.{tool['name']}:{before + n}",
+            "id": f"functions.{tool['name']}:{len(before) + n}",
             "name": tool["name"],
-            "input": _arguments(tool, _said_of(tool["name"], reading.prompt, places), loose, reading.seed),
+            "input": _arguments(tool, _said_of(tool["name"], reading.prompt, places), whole, reading.seed),
         }
-        for n, tool in enumerate(chosen)
+        for n, tool in enumerate(_chosen(reading, places))
     ]
+
+
+def _chosen(reading: Reading, places: dict[str, int]) -> list[Json]:
+    steps = reading.wish("steps")
+    again = steps is not None and reading.rounds < steps.number(1)
+    kind = reading.choice["type"]
+    if kind == "tool":
+        return [tool for tool in reading.tools if tool["name"] == reading.choice["name"]]
+    named = sorted((t for t in reading.tools if t["name"] in places), key=lambda t: places[t["name"]])
+    if reading.choice.get("disable_parallel_tool_use"):
+        named = named[:1]
+    if not reading.rounds or again:
+        forced = reading.tools[:1] if again or (kind == "any" and reading.search is None) else []
+        return named or forced
+    if kind != "any":
+        return []
+    # A call is still demanded: the tools that have had their turn would only be called for ever.
+    called = _calls_so_far(reading.request["messages"][-2 * reading.rounds :])
+    return [tool for tool in reading.tools if tool["name"] not in called][:1] or reading.tools[-1:]
 
 
 def _places(reading: Reading) -> dict[str, int]:
@@ -58,7 +64,9 @@ def _places(reading: Reading) -> dict[str, int]:
 
 
 def _said_of(name: str, prompt: str, places: dict[str, int]) -> str:
-    """The prompt from this tool's name to the next tool's."""
+    """The prompt from this tool's name to the next tool's; nothing where it is not named."""
+    if name not in places:
+        return ""
     later = [place for place in places.values() if place > places[name]]
     return prompt[places[name] + len(name) : min(later, default=len(prompt))]
 
@@ -71,9 +79,7 @@ def _arguments(tool: Json, said: str, whole: Hints, seed: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _calls_so_far(reading: Reading) -> int:
-    return sum(
-        block["type"] == "tool_use"
-        for message in reading.request["messages"]
-        for block in as_blocks(message["content"])
-    )
+def _calls_so_far(messages: list[Json]) -> list[str]:
+    """The names of the tools called, in order."""
+    blocks = [block for message in messages for block in as_blocks(message["content"])]
+    return [block["name"] for block in blocks if block["type"] == "tool_use"]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|\.\d)")
+_NUMBER = re.compile(r"(?<![\w.])[-+−]?\d{1,15}(?:\.\d{1,15})?(?:[eE][-+]?\d{1,2})?(?![\w]|\.\d)")
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,400})\"|“([^”\n]{1,400})”|「([^」\n]{1,400})」|(?<!\w)'([^'\n]{1,400})'(?!\w)|`([^`\n]{1,400})`"
 )

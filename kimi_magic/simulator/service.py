@@ -88,6 +88,8 @@ class Simulator:
             return self._answer(request)
         except APIError as error:
             return self._error(error)
+        except RecursionError:
+            return self._error(bad_request("The body is nested too deeply."))
 
     def _answer(self, request: Json) -> Reply:
         content = {key: value for key, value in request.items() if key != "stream"}

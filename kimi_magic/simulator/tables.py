@@ -8,6 +8,7 @@ import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 _RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?")
@@ -51,6 +52,7 @@ def number(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+@lru_cache(maxsize=2)  # several sections of a reply ask for the same one
 def find(text: str) -> Table | None:
     """The first table of the text."""
     return _markdown(text.splitlines()) or _separated(text.splitlines())

@@ -32,7 +32,8 @@ from playwright.sync_api import Locator, Page
 APPS = {"lab": ("jupyterlab", "LabApp"), "notebook": ("notebook", "JupyterNotebookApp")}
 """Front end → its module and the class that its settings belong to."""
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, object]] = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
     # Cells that are out of view have no DOM otherwise.
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
@@ -241,6 +242,7 @@ _HELPERS = """() => {
       done: i => model(i).executionCount != null && (model(i).executionState ?? 'idle') === 'idle',
       outputs: i => model(i).outputs.toJSON(),
       trusted: i => model(i).trusted,
+      kinds: () => notebook.widgets.map(w => w.model.type),
       setSource: (i, source) => model(i).sharedModel.setSource(source),
     };
   };
