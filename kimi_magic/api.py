@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from .client import AsyncClient
@@ -18,35 +19,45 @@ from .conversation import Conversation, Turn
 from .display import Ending, View, show
 from .errors import ConfigError, StoreError
 from .keys import find_key
+from .recordings import Library
 from .render import ReplyView, ShownUsage, bundle, sources
 from .session import Ask, Plan, Session, Worker
-from .store import Store, store_path
+from .store import TWIN, Store, read_twins, store_path
+from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
 from .usage import Record, totals
 from .wire import Block, Json, Message, TextBlock, content_blocks
 
 SIMULATOR_URL = "http://simulator.invalid"
-"""Base URL of the embedded simulator: a name that no network can resolve."""
+"""Base URL of what answers in process: a name that no network can resolve."""
+
+NO_KEY = "sk-none-is-needed-in-process"
+
+MAX_NOTEBOOK = 50_000_000  # bytes of a notebook that is looked through for recordings
 
 
-def connect(settings: KimiMagic, environ: Mapping[str, str] | None = None) -> tuple[AsyncClient, bool]:
+def connect(
+    settings: KimiMagic, environ: Mapping[str, str] | None = None, *, record: Path | None = None
+) -> tuple[AsyncClient, bool]:
     """The client that the settings and the environment ask for, and whether it is the simulator.
 
-    Raises `ConfigError` where there is no key and the simulator may not answer.
+    record: a cassette that replies are written to. Raises `ConfigError` where there is no key and the
+    simulator may not answer.
     """
     environ = os.environ if environ is None else environ
-    if not settings.would_simulate(environ):
-        key = find_key(None, environ)
-        if key is None and not environ.get("KIMI_BASE_URL", "").strip():
-            raise ConfigError(
-                "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
-            )
-        return AsyncClient(key.secret if key else None), False
-    from .simulator import Simulator
-    from .transports import SimulatorTransport
+    if settings.would_simulate(environ):
+        from .simulator import Simulator
 
-    simulator = Simulator(speed=settings.simulator_speed)
-    transport = SimulatorTransport(simulator)
-    return AsyncClient("simulator", SIMULATOR_URL, transport=transport), True
+        simulated = SimulatorTransport(Simulator(speed=settings.simulator_speed))
+        taped = RecordTransport(record, async_inner=simulated) if record else simulated
+        return AsyncClient(NO_KEY, SIMULATOR_URL, transport=taped), True
+    key = find_key(None, environ)
+    if key is None and not environ.get("KIMI_BASE_URL", "").strip():
+        raise ConfigError(
+            "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
+        )
+    return AsyncClient(
+        key.secret if key else None, transport=RecordTransport(record) if record else None
+    ), False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +125,67 @@ class Kimi:
         self.notebook = notebook
         """Its path, where it is known."""
         self._session: Session | None = None
+        self._library = Library()
+        self._gathered = False
         self.simulated = False
         """Whether the embedded simulator answers; known once `session` was used."""
 
     @property
     def session(self) -> Session:
         if self._client is None:
-            self._client, self.simulated = connect(self.settings)
+            self._client, self.simulated = self._connect()
             if self._session is not None:
                 self._session.connect(self._client)
         if self._session is None:
             store, trouble = self._open_store()
-            self._session = Session(self._client, notebook=self.notebook, store=store)
+            played = ReplayTransport(self._library, self.settings.replay_speed)
+            self._session = Session(
+                self._client,
+                notebook=self.notebook,
+                store=store,
+                library=self._library,
+                replayer=AsyncClient(NO_KEY, SIMULATOR_URL, transport=played),
+            )
             self._session.warnings += trouble
         return self._session
+
+    def _connect(self, record: Path | None = None) -> tuple[AsyncClient, bool]:
+        """Where nothing may be asked, no key is needed either."""
+        if self.settings.replay == "only" and record is None:
+            played = ReplayTransport(self._library, self.settings.replay_speed)
+            return AsyncClient(NO_KEY, SIMULATOR_URL, transport=played), False
+        return connect(self.settings, record=record)
+
+    def record(self, path: Path | None) -> None:
+        """Write the replies from now on to a cassette; None ends it."""
+        session, old = self.session, self._client
+        self._client, self.simulated = self._connect(path)
+        session.connect(self._client)
+        if old is not None and not self._given:
+            self.worker.run(old.aclose)
+
+    def play(self, path: Path) -> int:
+        """Let replays find the recordings of a cassette; how many there are."""
+        recordings = read_cassette(path)
+        for recording in recordings:
+            self._library.add(recording)
+        return len(recordings)
+
+    def _gather_recordings(self) -> None:
+        """Let replays find what the notebook carries in its outputs, and the cassette of the settings.
+        Where the notebook is not known, the notebooks beside the kernel are looked at: a recording is
+        found by its whole request, so another one's never fits by accident."""
+        if self._gathered:
+            return
+        self._gathered = True
+        own = Path(self.notebook) if self.notebook else None
+        for path in [own] if own is not None and own.exists() else sorted(Path().glob("*.ipynb")):
+            if path.stat().st_size < MAX_NOTEBOOK and TWIN in path.read_text("utf-8", errors="replace"):
+                for conversation in read_twins(path).conversations.values():
+                    for turn in conversation.turns.values():
+                        self._library.add_turn(turn, path.name)
+        if self.settings.cassette:
+            self.play(Path(self.settings.cassette).expanduser())
 
     def _open_store(self) -> tuple[Store | None, list[str]]:
         """The store, or None and the reason where it cannot be used: then all stays in memory."""
@@ -164,8 +222,11 @@ class Kimi:
             "max_tokens": s.max_tokens or None,
             "cache_ttl": s.cache or None,
             "conversation": self.session.current,
+            "replay": s.replay,
         }
         given = {k: v for k, v in options.items() if v is not None}
+        if given.get("replay", s.replay) != "off":
+            self._gather_recordings()
         return self.session.plan(Ask(content=tuple(content), **{**defaults, **given}))
 
     def run(self, plan: Plan, view: View | None = None) -> Reply:

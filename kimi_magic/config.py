@@ -45,6 +45,17 @@ class KimiMagic(Configurable):
     store = Enum(
         ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."
     ).tag(config=True)
+    replay = Enum(
+        ("off", "auto", "only"),
+        "off",
+        help="Show what was recorded for the same request: never, where there is something, or only that.",
+    ).tag(config=True)
+    replay_speed = Float(
+        1.0, min=0.0, help="Pace of replayed replies: 1 as recorded, 2 twice as fast, 0 at once."
+    ).tag(config=True)
+    cassette = Unicode("", help="A file of recordings to replay from, beside the store and notebooks.").tag(
+        config=True
+    )
     simulator = Enum(
         ("auto", "always", "never"),
         "auto",

@@ -159,7 +159,7 @@ class Conversation:
     head: str | None = None
     """The last turn of the active path."""
     undone: frozenset[str] = frozenset()
-    """Turns that `undo` took off the path."""
+    """Turns that `undo` or `fresh` took off the path."""
     system: str | None = None
     """The system prompt that stays."""
 
@@ -231,8 +231,8 @@ class Conversation:
         return [t for t in reversed(complete) if t.id not in followed]
 
     def fresh(self) -> Conversation:
-        """An empty path; the turns so far stay, off the path."""
-        return replace(self, head=None)
+        """An empty path; its turns so far are undone."""
+        return replace(self, head=None, undone=self.undone | {turn.id for turn in self.path()})
 
     def state(self, turn: Turn) -> str:
         """active, or why it is off the path: undone, replaced (its cell has a newer turn), stale,

@@ -387,7 +387,14 @@ def test_any_prompt_has_a_valid_reply(prompt, stream, effort):
 
 
 @pytest.mark.parametrize(
-    "prompt", ["1" * 50_000, "a = " * 50_000, "write " * 50_000, "| a\n|" + " -" * 50_000]
+    "prompt",
+    [
+        "1" * 50_000,
+        "[[simulate: searches 1" + "0" * 400 + "]]",
+        "a = " * 50_000,
+        "write " * 50_000,
+        "| a\n|" + " -" * 50_000,
+    ],
 )
 def test_an_odd_prompt_is_only_an_odd_prompt(simulator, prompt):
     ask(simulator, prompt)

@@ -237,8 +237,10 @@ def test_closing_the_server_ends_replies_connections_and_threads(client):
 def test_a_client_that_goes_away_frees_its_thread(server, client):
     before = threading.active_count()
     with client.stream("POST", server.url + "/v1/messages", json=body("[[simulate: silence]]")) as reply:
-        next(reply.iter_raw())
+        chunks = reply.iter_raw()
+        next(chunks)
         assert threading.active_count() > before
+        chunks.close()
     for _ in range(500):
         if threading.active_count() <= before:
             return

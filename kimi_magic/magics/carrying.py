@@ -79,6 +79,28 @@ def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         stage.say(f"Conversation {name!r} is restored from {path.name}: {len(found.path())} turns.")
 
 
+def record(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Write replies to a cassette, until `%kimi record off`."""
+    if list(words) == ["off"]:
+        kimi.record(None)
+        stage.say("Replies are no longer recorded.")
+        return
+    path = _path(words, "%kimi record FILE.jsonl, or %kimi record off.")
+    kimi.record(path)
+    stage.say(f"Replies are recorded in {path} from now on; %kimi record off ends it.")
+
+
+def replay(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Show or set whether recorded replies are shown; a file adds its recordings."""
+    rest = list(words)
+    if rest and rest[0] in ("off", "auto", "only"):
+        kimi.settings.replay = rest.pop(0)
+    if rest:
+        path = _path(rest, "%kimi replay off|auto|only [FILE]")
+        stage.say(f"{kimi.play(path)} recordings of {path} can be replayed.")
+    stage.say(f"Replay is {kimi.settings.replay}.")
+
+
 def _own_notebook(kimi: Kimi) -> Path:
     if kimi.notebook is None:
         raise StoreError("This notebook's file is not known here.", hint="Name it: %kimi restore FILE.ipynb.")

@@ -141,6 +141,10 @@ COMMANDS: dict[str, Command] = {
     "restore": Command(
         "restore FILE…", "go on from the outputs of this notebook, or of the one named", carrying.restore
     ),
+    "record": Command("record FILE…", "write replies to a cassette; off ends it", carrying.record),
+    "replay": Command(
+        "replay off|auto|only FILE…", "show recorded replies instead of asking", carrying.replay
+    ),
     "usage": Command("usage", "tokens, cache and cost of each request, as a table and as records", _usage),
 }
 

@@ -164,6 +164,13 @@ class CellOptions:
     new: bool = _option("", "", "start the conversation afresh")
     once: bool = _option("", "", "neither read nor write history", excludes=("conversation", "new", "append"))
     append: bool = _option("", "", "add a turn, even though this cell already has one")
+    replay: str | None = _option(
+        "",
+        "off|auto|only",
+        "show what was recorded for the same request: never, else ask, or nothing else",
+        read=_choice("off", "auto", "only"),
+        offers=("off", "auto", "only"),
+    )
     raw: bool = _option("", "", "insert nothing: {{ … }} goes out as it is written")
     dry_run: bool = _option("", "", "show the request and its size, send nothing")
 

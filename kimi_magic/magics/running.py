@@ -67,6 +67,7 @@ class Runner:
             new=options.new,
             once=options.once,
             append=options.append,
+            replay=options.replay,
         )
 
     def _system(self, options: CellOptions) -> str | None:

@@ -29,9 +29,8 @@ _LETTERS = (
 _CJK = re.compile(f"[{_LETTERS}\u3000-\u303f\u3040-\u33ff\ufe30-\ufe4f\uff00-\uffef]")
 
 _URL = re.compile(
-    rf"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%@:-]+)"
+    rf"[Hh][Tt][Tt][Pp][Ss]?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%@:-]+)"
     rf"(?:[/?#](?:[A-Za-z0-9\-._~%!&'()+,;=:@/?#$]|(?<=[/?#=&_%-])[{_LETTERS}]|(?<=[{_LETTERS}])[{_LETTERS}])*)?",
-    re.IGNORECASE,
 )
 _TRAILING = "?!.,:;_~'&$"
 _ENTITY = re.compile(r"&[a-z0-9]+;$", re.IGNORECASE)

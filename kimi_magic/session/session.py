@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from ..client import AsyncClient
-from ..conversation import Conversation, Place, Turn
+from ..conversation import COMPLETE, Conversation, Place, Turn
 from ..recordings import Library
 from ..store import Store
 from ..usage import PRICES, Price, Record
@@ -122,7 +122,10 @@ class Session:
         self.last = turn
         conversation = None
         if not stream.plan.ask.once:
-            conversation = self.conversation(stream.plan.ask.conversation).with_turn(turn)
+            conversation = self.conversation(stream.plan.ask.conversation)
+            if stream.plan.ask.new and turn.status == COMPLETE:
+                conversation = conversation.fresh()
+            conversation = conversation.with_turn(turn)
             self.conversations[conversation.name] = conversation
         self.warnings += self._keeping.keep(conversation, [turn], stream.records)
 

@@ -63,19 +63,22 @@ def _places(reading: Reading) -> dict[str, int]:
     return found
 
 
-def _said_of(name: str, prompt: str, places: dict[str, int]) -> str:
-    """The prompt from this tool's name to the next tool's; nothing where it is not named."""
+def _said_of(name: str, prompt: str, places: dict[str, int]) -> str | None:
+    """The prompt from this tool's name to the next tool's; None where it is not named."""
     if name not in places:
-        return ""
+        return None
     later = [place for place in places.values() if place > places[name]]
     return prompt[places[name] + len(name) : min(later, default=len(prompt))]
 
 
-def _arguments(tool: Json, said: str, whole: Hints, seed: str) -> Json:
-    """From the words after the tool's name; from the whole prompt where those hold no value."""
-    near = Hints(said, loose=True)
+def _arguments(tool: Json, said: str | None, whole: Hints, seed: str) -> Json:
+    """From the words after the tool's name; from the whole prompt where those hold no value.
+
+    A tool that is not named but must be called is there to collect data: all its fields are filled.
+    """
+    near = Hints(said or "", loose=True)
     hints = near if near.rich else whole
-    value = example(tool["input_schema"], hints, seed=f"{seed}/{tool['name']}", optional=False)
+    value = example(tool["input_schema"], hints, seed=f"{seed}/{tool['name']}", optional=said is None)
     return value if isinstance(value, dict) else {}
 
 

@@ -75,7 +75,7 @@ class Directive:
 
     def number(self, default: float) -> float:
         found = re.match(r"\d+(\.\d+)?", self.words[0]) if self.words else None
-        return float(found.group()) if found else default
+        return min(float(found.group()), 1e6) if found else default
 
     def word(self, default: str) -> str:
         return self.words[0] if self.words else default
@@ -89,8 +89,8 @@ def read(text: str) -> tuple[Directive, ...]:
 def one(text: str) -> Directive:
     """The directive that the inside of the brackets, or a model's suffix, stands for."""
     words = re.sub(r"[=,]", " ", text).split()
-    times = next((int(w[1:]) for w in words if re.fullmatch(r"[xX]\d+", w)), None)
-    words = [w for w in words if not re.fullmatch(r"[xX]\d+", w)]
+    times = next((int(w[1:]) for w in words if re.fullmatch(r"[xX]\d{1,6}", w)), None)
+    words = [w for w in words if not re.fullmatch(r"[xX]\d{1,6}", w)]
     for size in (2, 1):  # "search error" is "search-error", and "html 502" is one name too
         name = "-".join(words[:size]).lower()
         name = ALIASES.get(name, name)

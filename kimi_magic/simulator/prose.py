@@ -30,10 +30,11 @@ _MATH = re.compile(
 )
 _SIZE = re.compile(
     r"\b(?:write|give|reply|answer|produce|explain|tell|generate|text|essay|report|summary)\b[^\n]{0,80}?"
-    r"\b(\d[\d,]*)[ -]?(words?|KB)\b|(\d+) ?(字|KB)",
+    r"\b(\d[\d,]{0,9})[ -]?(words?|KB)\b|(?<!\d)(\d{1,9}) ?(字|KB)",
     re.IGNORECASE,
 )
 _LONG = re.compile(r"\blong (text|reply|answer|essay|report|story)\b|长文|长篇", re.IGNORECASE)
+_LONGEST = 16 * 2**20
 _THOUGHTS = {"low": 2, "high": 7, "max": 15}
 
 
@@ -244,7 +245,7 @@ def _wanted_size(reading: Reading) -> tuple[int, str] | None:
 
 def _filler(reading: Reading, say: Phrases, amount: int, unit: str) -> Iterator[str]:
     """Headings, paragraphs, lists, tables and code until the size is reached."""
-    left = amount * 1024 if unit == "KB" else amount
+    left = min(amount * 1024 if unit == "KB" else amount, _LONGEST)
     for n in counting():
         part = _filler_part(reading, say, n)
         size = len(part.encode()) + 2 if unit == "KB" else len(part if unit == "字" else part.split())

@@ -13,6 +13,7 @@ from . import prose
 from .reading import Reading, shorten
 from .signing import token
 
+_MOST = 50
 _SITES = (
     ("example.org", "Example Organisation", "the question is older than it looks"),
     ("example.com", "Example Company", "most sources agree on the main point"),
@@ -23,7 +24,7 @@ _SITES = (
 def blocks(reading: Reading) -> list[Json]:
     """Search calls with their results, then the cited answer."""
     wanted, made = reading.wish("searches"), []
-    for n in range(int(wanted.number(1)) if wanted else 1):
+    for n in range(min(int(wanted.number(1)), _MOST) if wanted else 1):
         call = _call(reading, n)
         made += [call, _outcome(reading, call, n)]
     return [*made, *_answer(reading, made)]

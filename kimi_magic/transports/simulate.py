@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from .simulator import Reply, Simulator
+from ..simulator import Reply, Simulator
 
 _BROKEN = "peer closed connection without sending complete message body (incomplete chunked read)"
 _DROPPED = "Server disconnected without sending a response."

@@ -1,0 +1,19 @@
+"""httpx transports: what answers instead of the network, or listens to it.
+
+simulate   the simulator in process, without a socket; `serve` puts it on loopback
+replay     recordings, and the recording of them
+"""
+
+from .replay import REPLAYED, RecordTransport, ReplayTransport, read_cassette
+from .simulate import HOST, Server, SimulatorTransport, serve
+
+__all__ = [
+    "HOST",
+    "REPLAYED",
+    "RecordTransport",
+    "ReplayTransport",
+    "Server",
+    "SimulatorTransport",
+    "read_cassette",
+    "serve",
+]
