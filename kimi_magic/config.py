@@ -17,7 +17,6 @@ from .errors import ConfigError
 from .keys import find_key
 from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MODELS
 
-
 SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
 
 
@@ -38,9 +37,10 @@ class KimiMagic(Configurable):
         config=True
     )
     display = Enum(
-        ("auto", "static", "terminal"),
+        ("auto", "live", "static", "terminal"),
         "auto",
-        help="How replies are shown: static (HTML outputs), terminal (text), or auto by the front end.",
+        help="How replies are shown while they come: live (a widget), static (HTML outputs), terminal"
+        " (text), or auto by the front end. The finished output is the same.",
     ).tag(config=True)
     store = Enum(
         ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."

@@ -9,7 +9,10 @@
     ├── StoreError              the state on disk cannot be read or written
     ├── ReplayError             a recorded reply was asked for and is not there
     ├── ToolError               a function that cannot be offered to the model
-    ├── SchemaError             a structured reply that does not fit its schema
+    ├── SchemaError             a type that cannot be a schema, or a reply that does not fill it
+    │   ├── CutReplyError       it ended before the schema was filled
+    │   ├── RefusedReplyError   the model refused
+    │   └── InvalidReplyError   it is no JSON, or does not fit the schema
     ├── TransportError          no usable HTTP reply
     │   ├── ConnectError        no connection to the host
     │   └── TimeoutError        the host fell silent, or sent only pings
@@ -100,7 +103,19 @@ class ToolError(KimiError):
 
 
 class SchemaError(KimiError):
-    """A structured reply that does not fit its schema."""
+    """A type that cannot be a schema, or a structured reply that does not fill it (`partial` has it)."""
+
+
+class CutReplyError(SchemaError):
+    """The structured reply ended before the schema was filled (`max_tokens` …)."""
+
+
+class RefusedReplyError(SchemaError):
+    """The model refused to fill the schema."""
+
+
+class InvalidReplyError(SchemaError):
+    """The structured reply is no JSON, or breaks a rule of the schema."""
 
 
 class TransportError(KimiError):

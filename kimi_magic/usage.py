@@ -135,11 +135,11 @@ def with_counts(record: Record, usage: Usage, price: Price | None, ttl: str = "5
         short, long = (0, total) if ttl == "1h" else (total, 0)
     counted = replace(
         record,
-        input=usage.input_tokens if "input_tokens" in usage.json else None,
+        input=usage.input_tokens if usage.json.get("input_tokens") is not None else None,
         cache_read=usage.cache_read_input_tokens,
         cache_write_5m=short,
         cache_write_1h=long,
-        output=usage.output_tokens if whole and "output_tokens" in usage.json else None,
+        output=usage.output_tokens if whole and usage.json.get("output_tokens") is not None else None,
         thinking=usage.thinking_tokens if whole else None,
         searches=usage.web_search_requests,
     )

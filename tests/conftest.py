@@ -1,6 +1,6 @@
 """Every test runs as on a machine where Kimi and Jupyter are new: no key, no settings, no history.
 
-With `KIMI_TEST_REQUIRE=1` a skipped test is a failed one, so that a complete run is one that says so.
+With `KIMI_TEST_REQUIRE=1` a skipped test is a failed one, so that a run can be known to be complete.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-ARTIFACTS = Path(__file__).parent.parent / ".artifacts"
-KEPT = {"KIMI_TEST_REQUIRE", "KIMI_CHROMIUM"}
+OURS = ("KIMI_", "EVOLINK_", "JUPYTER", "JPY_", "IPYTHONDIR")
+KEPT = ("KIMI_TEST_", "KIMI_CHROMIUM")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests may start processes, so this is done to the environment itself, once."""
     for name in list(os.environ):
-        if name.startswith(("KIMI_", "EVOLINK_", "JUPYTER", "JPY_", "IPYTHONDIR")) and name not in KEPT:
+        if name.startswith(OURS) and not name.startswith(KEPT):
             del os.environ[name]
     home = tempfile.TemporaryDirectory(prefix="kimi-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(home.cleanup)

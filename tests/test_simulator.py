@@ -925,6 +925,13 @@ def test_structured_output_fits_any_schema(schema, prompt):
             "$ref": "#/$defs/L",
         },
         {"type": "string", "pattern": "(", "minLength": 1},
+        {"type": {}},
+        {"type": "object", "properties": 5},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": 3},
+        {"anyOf": 7},
+        {"enum": 1},
+        {"type": "integer", "minimum": "a"},
+        {"type": "integer", "multipleOf": 0},
     ],
 )
 def test_a_schema_without_a_value_is_refused(schema):

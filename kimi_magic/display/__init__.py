@@ -10,6 +10,7 @@ A view shows values (`Progress`, then an `Ending`); how often is its own busines
 update costs depends on how it is shown.
 """
 
+from .live import LiveFrontEnd, LiveView
 from .outputs import Outputs, ShellOutputs
 from .show import Ending, Progress, View, show
 from .static import StaticView
@@ -17,6 +18,8 @@ from .terminal import TerminalView
 
 __all__ = [
     "Ending",
+    "LiveFrontEnd",
+    "LiveView",
     "Outputs",
     "Progress",
     "ShellOutputs",

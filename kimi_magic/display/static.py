@@ -18,8 +18,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from ..render import Incremental, running
+from ..render import running
 from ..render.pieces import Piece, Search, Text, pieces
+from .growing import GrowingText
 from .outputs import Outputs
 from .show import Ending, Progress
 
@@ -53,7 +54,7 @@ class StaticView:
         self.display_id = uuid.uuid4().hex
         """Of the finished output."""
         self._shown: list[str] = []  # what each segment shows now
-        self._texts: dict[int, _GrowingText] = {}  # by the place of the piece
+        self._texts: dict[int, _Segmented] = {}  # by the place of the piece
         self._finished: dict[int, list[str]] = {}
 
     def update(self, progress: Progress) -> float:
@@ -108,7 +109,7 @@ class StaticView:
         """The segments of one piece: several for a long text, else one."""
         first = progress.simulated if place == 0 else None
         if isinstance(piece, Text):
-            bodies = self._texts.setdefault(place, _GrowingText()).parts(piece.markdown)
+            bodies = self._texts.setdefault(place, _Segmented()).parts(piece.markdown)
         else:
             bodies = [running.piece(piece, progress.thinking_seconds)]
         return [running.segment(body, simulated=first if n == 0 else None) for n, body in enumerate(bodies)]
@@ -124,28 +125,27 @@ def _retrying(progress: Progress) -> str:
     return f"attempt {attempt.number} after: {attempt.cause}" if attempt is not None else ""
 
 
-class _GrowingText:
+class _Segmented:
     """One piece of text as it grows: finished parts, and the open rest."""
 
     def __init__(self) -> None:
-        self._fed = ""
-        self._rendered = Incremental()
+        self._text = GrowingText()
+        self._begin()
+
+    def _begin(self) -> None:
         self._parts: list[str] = []
         self._taken = 0  # frozen blocks that are in finished parts
         self._limit = FIRST_SEGMENT
 
     def parts(self, text: str) -> list[str]:
-        """HTML of the finished parts and of the rest, for a text that begins with the one before."""
-        if not text.startswith(self._fed):  # a citation came ahead of the end of its text
-            self.__init__()  # type: ignore[misc]  # begin again: rare, and cheaper than a second way
-        self._rendered.feed(text[len(self._fed) :])
-        self._fed = text
-        tail = self._rendered.tail()
-        frozen = self._rendered.frozen
+        """HTML of the finished parts and of the rest, for all of the text so far."""
+        if self._text.grow(text):
+            self._begin()
+        frozen = self._text.frozen
         size = 0
         for end in range(self._taken, len(frozen)):
             size += len(frozen[end])
             if size >= self._limit:
                 self._parts.append("".join(frozen[self._taken : end + 1]))
                 self._taken, self._limit, size = end + 1, self._limit * 2, 0
-        return [*self._parts, "".join(frozen[self._taken :]) + tail]
+        return [*self._parts, "".join(frozen[self._taken :]) + self._text.tail]

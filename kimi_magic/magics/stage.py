@@ -6,15 +6,17 @@ conversation its output says so, and when it is whole again the line goes.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 from ..api import view_of
 from ..config import KimiMagic
 from ..conversation import Place, Turn
-from ..display import Ending, ShellOutputs, StaticView, TerminalView, View
+from ..display import Ending, LiveFrontEnd, LiveView, ShellOutputs, StaticView, TerminalView, View
 from ..render import ReplyView, bundle, closing_lines, table_html, table_text
 from ..render.tables import Rows
 from ..session import Session
@@ -42,6 +44,9 @@ class Stage:
         self._settings = settings
         self._session = session
         self._shown: dict[str, _Shown] = {}  # by the turn's id
+        self._front_end = LiveFrontEnd()
+        shell.events.register("pre_run_cell", lambda *_: self._front_end.cell_began())
+        shell.events.register("post_run_cell", lambda *_: self._front_end.cell_ended())
 
     @property
     def is_terminal(self) -> bool:
@@ -49,6 +54,14 @@ class Stage:
         if self._settings.display != "auto":
             return self._settings.display == "terminal"
         return getattr(self._shell, "kernel", None) is None
+
+    @property
+    def _is_live(self) -> bool:
+        """A Jupyter server is there, and nothing has shown that its front end has no widgets."""
+        if self._settings.display != "auto":
+            return self._settings.display == "live"
+        server = "JPY_SESSION_NAME" in os.environ
+        return server and self._front_end.works and find_spec("anywidget") is not None
 
     def view(self, *, alone: bool) -> View:
         """A view for the running cell. alone: nothing else is among its outputs."""
@@ -58,6 +71,9 @@ class Stage:
                 lambda ending: closing_lines(self._view_of(ending, self._session().take_warnings())),
             )
         outputs = ShellOutputs(self._shell)
+        if self._is_live and not outputs.captured:
+            live = LiveView(outputs, self._front_end, lambda ending: self._final(ending, live.display_id))
+            return live
         view = StaticView(
             outputs,
             lambda ending: self._final(ending, view.display_id),

@@ -39,12 +39,17 @@ def piece(part: Piece, thought_for: float | None) -> str:
 def thinking(thought: str, facts: str) -> str:
     """Thinking while the reply runs: open, in a low box that stands at what was thought last. Once
     the text begins it is not sent again, so a reader can scroll in it and fold it."""
-    label = f"Thinking · {escape(facts)}" if facts else "Thinking"
     last = thought[-FOLLOWED:]
     if len(last) < len(thought):
         last = "… " + last.partition(" ")[2]
+    return thinking_box(f"Thinking · {facts}" if facts else "Thinking", last)
+
+
+def thinking_box(label: str = "", thought: str = "") -> str:
+    """The open section of running thinking; without words, for a widget that fills it."""
     return (
         f'<details open class="kimi-thinking" style="{style.BOX}">'
-        f'<summary style="{style.SUMMARY}">{label}</summary>'
-        f'<div style="{style.FOLLOW}"><div style="{style.RUNNING}">{escape(clean(last))}</div></div></details>'
+        f'<summary style="{style.SUMMARY}">{escape(label)}</summary>'
+        f'<div style="{style.FOLLOW}"><div class="kimi-thought" style="{style.RUNNING}">'
+        f"{escape(clean(thought))}</div></div></details>"
     )

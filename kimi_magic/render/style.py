@@ -14,11 +14,14 @@ SUMMARY = "cursor:pointer;opacity:.75"
 QUIET = "opacity:.65;font-size:90%"
 RUNNING = "white-space:pre-wrap;overflow-wrap:anywhere;opacity:.8"
 THINKING = f"{RUNNING};margin:.5em 0 .2em;max-height:24em;overflow-y:auto"
-FOLLOW = "display:flex;flex-direction:column-reverse;max-height:9em;overflow-y:auto;margin:.3em 0 .2em"
+FOLLOW = (
+    "display:flex;flex-direction:column-reverse;line-height:1.5;max-height:9em;"  # six whole lines
+    "overflow-y:auto;margin:.4em 0 .2em"
+)
 """A box that stands scrolled to its end, however often its content is replaced: text that runs."""
 BADGE = (
     "display:inline-block;border:1px solid rgba(200,130,0,.8);border-radius:1em;padding:0 .7em;"
-    "font-size:85%;margin:0 0 .5em"
+    "font-size:85%;margin:.3em 0 .5em"
 )
 NOTE = "border-left:3px solid rgba(200,130,0,.8);padding:.1em .8em;margin:.5em 0;font-size:92%"
 FAILURE = "border-left:3px solid rgba(210,60,60,.85);padding:.1em .8em;margin:.5em 0;font-size:92%"

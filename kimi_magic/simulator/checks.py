@@ -88,7 +88,7 @@ def _check_tools(request: Json, lenient: bool) -> None:
     allowed = ("auto", "any", "none", *(("tool",) if lenient else ()))
     require(kind in allowed, f"tool_choice.type: must be one of {', '.join(allowed)}, not {kind!r}.")
     require(kind != "any" or bool(names), "tool_choice.type: 'any' needs at least one tool.")
-    require(kind != "tool" or choice.get("name") in names, "tool_choice.name: there is no such tool.")
+    require(kind != "tool" or choice.get("name") in list(names), "tool_choice.name: there is no such tool.")
 
 
 def _check_tool(tool: Json, field: str, lenient: bool) -> None:
@@ -142,7 +142,9 @@ def _check_output(config: Any, lenient: bool) -> None:
     require(isinstance(config, dict), "output_config: must be an object.")
     effort, form = config.get("effort"), config.get("format")
     allowed = ", ".join(EFFORTS)
-    require(effort is None or effort in EFFORTS, f"output_config.effort: one of {allowed}, not {effort!r}.")
+    require(
+        effort is None or effort in list(EFFORTS), f"output_config.effort: one of {allowed}, not {effort!r}."
+    )
     if form is None:
         return
     good = isinstance(form, dict) and form.get("type") == "json_schema"

@@ -44,6 +44,9 @@ def example(schema: Any, hints: Hints, *, seed: str = "", optional: bool = True)
             return value
     except (UnresolvedError, re.error, RecursionError) as error:
         raise bad_request(f"schema: {error}") from None
+    except (TypeError, ValueError, AttributeError, KeyError, ArithmeticError) as error:
+        # Only a keyword with a value of the wrong kind ("properties": 5) gets here.
+        raise bad_request(f"schema: a keyword has an impossible value: {error}") from None
     raise bad_request("schema: no value fits this schema.")
 
 

@@ -63,7 +63,9 @@ def _written(node: Any, root: Json, inside: tuple[str, ...]) -> Json:
     branches = _branches(flat, root, inside)
     if branches is not None:
         typed = all("type" in branch for branch in branches)
-        return {**said, "anyOf": branches} if typed and len(branches) > 1 else _merged(branches[0], said, typed)
+        return (
+            {**said, "anyOf": branches} if typed and len(branches) > 1 else _merged(branches[0], said, typed)
+        )
     made = {key: flat[key] for key in _KEPT if key in flat}
     if "enum" in made and "type" not in made:
         made["type"] = _type_of(made["enum"][0])
@@ -86,7 +88,9 @@ def _flat(node: Json, root: Json, inside: tuple[str, ...]) -> tuple[Json, tuple[
         if "$ref" in flat:
             ref = str(flat.pop("$ref"))
             if ref in inside:
-                raise ValueError(f"{ref.rpartition('/')[2] or ref!r} holds itself, and the server takes no such type")
+                raise ValueError(
+                    f"{ref.rpartition('/')[2] or ref!r} holds itself, and the server takes no such type"
+                )
             inside = (*inside, ref)
             flat = {**_found(ref, root), **flat}
         else:
@@ -144,17 +148,18 @@ def _flattened(branches: list[Json]) -> list[Json]:
 
 
 def _object(flat: Json, root: Json, inside: tuple[str, ...]) -> Json:
-    properties = flat.get("properties") or {}
-    made: Json = {"properties": {k: _written(v, root, inside) for k, v in properties.items()}}
-    if required := [key for key in flat.get("required") or () if key in properties]:
-        made["required"] = required
-    more = flat.get("additionalProperties", not properties or any(key in flat for key in _OPEN))
+    properties = flat.get("properties")
+    made: Json = {}
+    if isinstance(properties, dict):
+        made["properties"] = {key: _written(part, root, inside) for key, part in properties.items()}
+        if required := [key for key in flat.get("required") or () if key in properties]:
+            made["required"] = required
+    more = flat.get("additionalProperties")
     if isinstance(more, dict) and more:
         made["additionalProperties"] = _written(more, root, inside)
     else:
-        made["additionalProperties"] = bool(more is True and not properties) or more == {}
-    if not properties and made["additionalProperties"] is not False:
-        del made["properties"]
+        is_open = "properties" not in made or any(key in flat for key in _OPEN)
+        made["additionalProperties"] = is_open and more is not False
     return made
 
 

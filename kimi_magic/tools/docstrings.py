@@ -9,7 +9,15 @@ from __future__ import annotations
 import inspect
 import re
 
-_HEADS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
+_HEADS = (
+    "args",
+    "arguments",
+    "parameters",
+    "params",
+    "keyword args",
+    "keyword arguments",
+    "other parameters",
+)
 _SPHINX = re.compile(r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:\n]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
 _FIELD = re.compile(r"\s*:\w")
 _GOOGLE = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)\n]*(?:\([^)\n]*\)[^)\n]*)*\))?\s*:\s*(.*)")

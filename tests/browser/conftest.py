@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jupyter import FrontEnd, Server
+from front_end import FrontEnd, Server
 from playwright.sync_api import Browser, sync_playwright
 
 CHROMIUM = os.environ.get("KIMI_CHROMIUM", "/usr/bin/chromium")

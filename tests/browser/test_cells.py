@@ -6,7 +6,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from jupyter import FrontEnd
+from front_end import FrontEnd
 
 pytestmark = pytest.mark.browser
 
@@ -109,7 +109,7 @@ def test_an_interrupt_ends_a_reply_at_once_keeps_what_came_and_says_so(front: Fr
 BAD = {
     "an option that there is not": ("%%kimi --efort low\nHi", "OptionError"),
     "no prompt": ("%%kimi\n\n   ", "PromptError"),
-    "a name that there is not": ("%%kimi\n{{ nothing_here }}", "TemplateError"),
+    "a name that there is not": ("%%kimi\n{{ nothing_here }}", "PromptError"),
     "a key that is not right": ("%%kimi -e low\n[[simulate: unauthorized]]", "AuthenticationError"),
     "a reply that is cut": ("%%kimi -e low\n[[simulate: cut]]", "IncompleteStreamError"),
 }

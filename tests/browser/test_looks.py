@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from jupyter import FrontEnd
+from front_end import FrontEnd
 
 pytestmark = pytest.mark.browser
 

@@ -1,0 +1,207 @@
+"""One contender, one measurement: `python contenders.py NAME URL` prints the CPU seconds of one request.
+
+Everything is imported and every path is walked once, on a short reply, before the clock starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}], "max_tokens": 1000}
+TURN = 'The history of the conversation, "quoted", 你好, and so on. ' * 60
+
+
+def history(size: int = 4_000_000) -> list[dict[str, str]]:
+    """About `size` bytes of turns."""
+    count = size // len(TURN.encode())
+    return [{"role": ("user", "assistant")[i % 2], "content": f"{i} {TURN}"} for i in range(count | 1)]
+
+
+def floor() -> Callable[[str], int]:
+    """httpx's raw chunks, split by hand, decoded by msgspec: no rule of the format is kept."""
+    import httpx
+    import msgspec
+
+    delta = msgspec.defstruct("Delta", [("text", str, "")])
+    event_type = msgspec.defstruct("Event", [("type", str), ("delta", delta | None, None)])
+    decode = msgspec.json.Decoder(event_type).decode
+    client = httpx.Client()
+
+    def run(url: str) -> int:
+        held: list[bytes] = []
+        texts: list[str] = []
+        with client.stream("POST", f"{url}/v1/messages", json={**ASK, "stream": True}) as response:
+            for chunk in response.iter_raw():
+                held.append(chunk)
+                if not chunk.endswith(b"\n\n"):
+                    continue
+                for block in b"".join(held).split(b"\n\n"):
+                    at = block.find(b"data: ")
+                    if at >= 0:
+                        event = decode(block[at + 6 :])
+                        if event.delta is not None:
+                            texts.append(event.delta.text)
+                held.clear()
+        return len("".join(texts))
+
+    return run
+
+
+def ours() -> Callable[[str], int]:
+    """`Client.stream`, every event taken."""
+    from kimi_magic.client import Client
+
+    clients: dict[str, Client] = {}
+
+    def run(url: str) -> int:
+        client = clients.setdefault(url, Client("sk-x", url))
+        with client.stream(**ASK, model="bench") as stream:
+            for _ in stream:
+                pass
+        return len(stream.message.text)
+
+    return run
+
+
+def ours_async() -> Callable[[str], int]:
+    """`AsyncClient.stream`, every event taken."""
+    from kimi_magic.client import AsyncClient
+
+    async def one(url: str) -> int:
+        async with AsyncClient("sk-x", url) as client, client.stream(**ASK, model="bench") as stream:
+            async for _ in stream:
+                pass
+            return len(stream.message.text)
+
+    return lambda url: asyncio.run(one(url))
+
+
+def floor_async() -> Callable[[str], int]:
+    """httpx's raw chunks from `AsyncClient`, nothing done with them."""
+    import httpx
+
+    async def one(url: str) -> int:
+        size = 0
+        async with (
+            httpx.AsyncClient() as client,
+            client.stream("POST", f"{url}/v1/messages", json={**ASK, "stream": True}) as response,
+        ):
+            async for chunk in response.aiter_raw():
+                size += len(chunk)
+        return size
+
+    return lambda url: asyncio.run(one(url))
+
+
+def parse() -> Callable[[str], int]:
+    """Our parser alone: the same chunks from memory → events → message."""
+    import server
+
+    from kimi_magic.stream import Reply
+
+    made: dict[str, list[bytes]] = {}
+
+    def chunks(url: str) -> list[bytes]:
+        rest = server.reply(f"/{url.rpartition('/')[2]}").partition(b"\r\n\r\n")[2]
+        return re.findall(rb"\r?\n?[0-9a-f]+\r\n((?s:.+?\n\n))\r\n", rest)
+
+    def run(url: str) -> int:
+        if url not in made:
+            made[url] = chunks(url)
+            run(url)
+            return 0
+        reply = Reply(200, {})
+        for chunk in made[url]:
+            for _ in reply.feed(chunk):
+                pass
+        return len(reply.message.text)
+
+    return run
+
+
+def sdk() -> Callable[[str], int]:
+    """The anthropic SDK's `messages.stream`, every event taken."""
+    import anthropic
+
+    def run(url: str) -> int:
+        client = anthropic.Anthropic(base_url=url, auth_token="k", api_key=None)
+        with client.messages.stream(**ASK, model="bench") as stream:
+            for _ in stream:
+                pass
+            return len(stream.get_final_text())
+
+    return run
+
+
+def send_ready() -> Callable[[str], int]:
+    """httpx sending a 4 MB history whose bytes are ready."""
+    import httpx
+
+    body = json.dumps({"messages": history(), "stream": True}, ensure_ascii=False).encode()
+    client = httpx.Client()
+
+    def run(url: str) -> int:
+        return len(client.post(f"{url}/v1/messages", content=body).content)
+
+    return run
+
+
+def send_json() -> Callable[[str], int]:
+    """httpx's own `json=` with the same history."""
+    import httpx
+
+    messages = history()
+    client = httpx.Client()
+
+    def run(url: str) -> int:
+        return len(client.post(f"{url}/v1/messages", json={"messages": messages, "stream": True}).content)
+
+    return run
+
+
+def send_ours() -> Callable[[str], int]:
+    """`Client.create` with the same history."""
+    from kimi_magic.client import Client
+
+    messages = history()
+    clients: dict[str, Client] = {}
+
+    def run(url: str) -> int:
+        client = clients.setdefault(url, Client("sk-x", url))
+        return len(client.create(messages=messages, max_tokens=1000, model="bench").text)
+
+    return run
+
+
+def send_sdk() -> Callable[[str], int]:
+    """The anthropic SDK with the same history."""
+    import anthropic
+
+    messages = history()
+
+    def run(url: str) -> int:
+        client = anthropic.Anthropic(base_url=url, auth_token="k", api_key=None)
+        with client.messages.stream(messages=messages, max_tokens=1000, model="bench") as stream:
+            return len(stream.get_final_text())
+
+    return run
+
+
+def main(name: str, url: str) -> None:
+    run = globals()[name]()
+    run(f"{url.rpartition('/')[0]}/n=20")
+    if name == "parse":
+        run(url)
+    before = time.process_time()
+    size = run(url)
+    print(json.dumps({"cpu": time.process_time() - before, "size": size}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,106 @@
+"""What the wire costs: CPU per delta and per request, side by side. See README.md here."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SDK = HERE.parent.parent / ".artifacts/venvs/anthropic/bin/python"
+
+
+def measure(name: str, url: str) -> float:
+    """CPU seconds of one contender's request, in a process of its own."""
+    python = str(SDK) if "sdk" in name else sys.executable
+    env = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("ANTHROPIC", "KIMI")) and "proxy" not in k.lower()
+    }
+    out = subprocess.run(
+        [python, str(HERE / "contenders.py"), name, url], capture_output=True, text=True, check=True, env=env
+    ).stdout
+    return float(json.loads(out)["cpu"])
+
+
+def rounds(names: list[str], url: str, runs: int) -> dict[str, float]:
+    """The median CPU seconds of each contender; they take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(runs):
+        for name in names:
+            taken[name].append(measure(name, url))
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def table(base: str, runs: int, counts: list[int]) -> list[str]:
+    sdk = ["sdk"] * SDK.exists()
+    lines = [
+        "| CPU of the client | floor | `Client` | × floor | parser alone | `AsyncClient` | async floor | SDK |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for n in counts:
+        names = ["floor", "ours", "parse", "ours_async", "floor_async"]
+        got = rounds([*names, *sdk], f"{base}/n={n}", runs if n < 50_000 else max(3, runs // 2))
+        cell = {name: f"{seconds / n * 1e6:.1f}" for name, seconds in got.items()}
+        row = [f"{n:,} deltas, µs each", cell["floor"], cell["ours"], f"{got['ours'] / got['floor']:.2f}"]
+        row += [cell["parse"], cell["ours_async"], cell["floor_async"], cell.get("sdk", "–")]
+        lines.append(f"| {' | '.join(row)} |")
+    for size in (1_000_000, 8_000_000):
+        got = rounds(["floor", "ours", "parse", *sdk], f"{base}/big={size}", runs)
+        cell = {name: f"{seconds * 1e3:.1f}" for name, seconds in got.items()}
+        row = [f"one event of {size // 1_000_000} MB, ms", cell["floor"], cell["ours"]]
+        row += [f"{got['ours'] / got['floor']:.2f}", cell["parse"], "–", "–", cell.get("sdk", "–")]
+        lines.append(f"| {' | '.join(row)} |")
+    got = rounds(["send_ready", "send_json", "send_ours", *(f"send_{s}" for s in sdk)], f"{base}/n=20", runs)
+    cell = {name: f"{seconds * 1e3:.1f}" for name, seconds in got.items()}
+    row = [cell["send_ready"], cell["send_ours"], f"{got['send_ours'] / got['send_ready']:.2f}"]
+    row += [cell["send_json"], cell.get("send_sdk", "–")]
+    lines += [
+        "",
+        "| a request with 4 MB of history, ms | httpx, ready bytes | `Client` | × ready | httpx `json=` | SDK |",
+        "| --- | --- | --- | --- | --- | --- |",
+        f"| | {' | '.join(row)} |",
+    ]
+    return lines
+
+
+def about() -> str:
+    cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    cpu = f"{cpus[0].partition(': ')[2].strip()} × {len(cpus)}" if cpus else platform.processor()
+    names = ", ".join(f"{name} {version(name)}" for name in ("httpx", "httpcore", "h11", "msgspec"))
+    sdk = ""
+    if SDK.exists():
+        code = "import anthropic; print(f', anthropic {anthropic.__version__}')"
+        sdk = subprocess.run(
+            [str(SDK), "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    return f"{datetime.date.today()}, {cpu}, Python {platform.python_version()}, {names}{sdk}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="10,000 deltas only, 3 runs")
+    options = parser.parse_args()
+    server = subprocess.Popen([sys.executable, str(HERE / "server.py")], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        base = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        counts = [10_000] if options.quick else [10_000, 100_000]
+        print("\n".join(table(base, 3 if options.quick else options.runs, counts)))
+        print(f"\n{about()}")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
