@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .client import AsyncClient, Client
     from .config import KimiMagic
     from .errors import Interrupted, KimiError
+    from .tools import Schema, Tool
     from .usage import PRICES, Price
     from .wire import Message
 
@@ -34,6 +35,8 @@ __all__ = [
     "Message",
     "Price",
     "Reply",
+    "Schema",
+    "Tool",
     "kimi",
     "load_ipython_extension",
     "unload_ipython_extension",
@@ -50,6 +53,8 @@ _HOMES = {
     "PRICES": "usage",
     "Price": "usage",
     "Reply": "api",
+    "Schema": "tools",
+    "Tool": "tools",
 }
 
 

@@ -11,24 +11,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .client import AsyncClient
 from .config import SET_A_KEY, KimiMagic
 from .conversation import Conversation, Turn
 from .display import Ending, View, show
-from .errors import ConfigError, StoreError
+from .errors import ConfigError, StoreError, ToolError
 from .keys import find_key
 from .recordings import Library
-from .render import ReplyView, ShownUsage, bundle, sources
+from .render import ReplyView, ShownUsage, bundle, calls, sources
 from .session import Ask, Plan, Session, Worker
 from .store import TWIN, Store, read_twins, store_path
+from .tools import Schema, Tool, function_tools
 from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
 from .usage import Record, totals
 from .wire import Block, Json, Message, TextBlock, content_blocks
 
 SIMULATOR_URL = "http://simulator.invalid"
 """Base URL of what answers in process: a name that no network can resolve."""
+
+SEARCHES = 5
+"""How often the server may search for one reply, where no number is given."""
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 NO_KEY = "sk-none-is-needed-in-process"
 
@@ -69,6 +75,8 @@ class Reply:
     """The last message, as the API gave it."""
     records: tuple[Record, ...]
     view: ReplyView
+    value: Any = None
+    """What a reply by a schema holds, as the schema's type."""
 
     @property
     def text(self) -> str:
@@ -82,6 +90,12 @@ class Reply:
     def sources(self) -> list[Json]:
         """What the text cites: url and title each, in the order of their numbers."""
         return sources(self.turn.reply)
+
+    @property
+    def tool_calls(self) -> list[Json]:
+        """The calls of tools, in order: id, name, input, result (its text), is_error and seconds each;
+        what is not known is None."""
+        return calls(self.view.pieces())
 
     @property
     def usage(self) -> ShownUsage:
@@ -124,6 +138,8 @@ class Kimi:
         self._given = client is not None
         self.notebook = notebook
         """Its path, where it is known."""
+        self.tools: dict[str, Tool] = {}
+        """What `tool` registered, by name."""
         self._session: Session | None = None
         self._library = Library()
         self._gathered = False
@@ -207,7 +223,13 @@ class Kimi:
 
         prompt: text, or content blocks. view: shows it while it comes. options: fields of
         `session.Ask` (model, effort, max_tokens, system, cache_ttl, stop_sequences, conversation,
-        new, once, append). Raises what `run` raises.
+        new, once, append, tool_choice, max_steps), and
+
+            tools   functions, `Tool`s, or names of registered ones
+            schema  a type that `reply.value` will be of, or a JSON Schema
+            search  how often the server may search; True for the usual number
+
+        Raises what `run` raises.
         """
         content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
         text = "".join(b.text for b in content if isinstance(b, TextBlock))
@@ -225,6 +247,12 @@ class Kimi:
             "replay": s.replay,
         }
         given = {k: v for k, v in options.items() if v is not None}
+        if "tools" in given:
+            given["tools"] = function_tools(self.as_tool(tool) for tool in given["tools"])
+        if "schema" in given:
+            given["schema"] = Schema.of(given["schema"])
+        if isinstance(given.get("search"), bool):
+            given["search"] = SEARCHES if given["search"] else None
         if given.get("replay", s.replay) != "off":
             self._gather_recordings()
         return self.session.plan(Ask(content=tuple(content), **{**defaults, **given}))
@@ -235,7 +263,58 @@ class Kimi:
         stream = self.session.start(plan)
         show(stream, self.worker, view or _Silent())
         assert stream.turn is not None
-        return Reply(stream.turn, stream.message, tuple(stream.records), view_of(Ending(stream, "")))
+        shown = view_of(Ending(stream, ""), stream.notes)
+        return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+    ) -> Any:
+        """A decorator that registers a function as a tool, which `-t NAME` and `tools=["NAME"]` then
+        find; the function stays what it is.
+
+        name, description: else its own, and its docstring's. confirm: ask before each call. timeout:
+        seconds. Raises `ToolError` for a function that cannot be one.
+        """
+
+        def register(given: F) -> F:
+            made = Tool.of(given, name=name, description=description, confirm=confirm, timeout=timeout)
+            self.tools[made.name] = made
+            return given
+
+        return register if function is None else register(function)
+
+    def as_tool(self, tool: Tool | Callable[..., Any] | str) -> Tool:
+        """The tool that is meant: a registered one by its name or its function, else made from the
+        function. Raises `ToolError`."""
+        if isinstance(tool, Tool):
+            return tool
+        if isinstance(tool, str):
+            if tool not in self.tools:
+                raise ToolError(f"There is no tool {tool!r}.", hint="Register it with @kimi.tool.")
+            return self.tools[tool]
+        registered = next((known for known in self.tools.values() if known.function == tool), None)
+        return registered or Tool.of(tool)
 
     @property
     def usage(self) -> ShownUsage:
@@ -283,11 +362,13 @@ def view_of(ending: Ending, notes: Sequence[str] = ()) -> ReplyView:
     turn = ending.stream.turn
     assert turn is not None
     return ReplyView(
-        content=tuple(turn.reply),
+        content=tuple(turn.content),
         records=tuple(ending.stream.records),
         price=ending.stream.price,
         notes=tuple(notes),
         failure=ending.failure,
         simulated=turn.simulated,
         thinking_seconds=ending.thinking_seconds,
+        call_seconds=tuple(ending.stream.call_seconds),
+        structured=ending.stream.plan.ask.schema is not None,
     )

@@ -15,7 +15,7 @@ from traitlets.config import Configurable
 
 from .errors import ConfigError
 from .keys import find_key
-from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MODELS
+from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MODELS
 
 SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
 
@@ -56,6 +56,17 @@ class KimiMagic(Configurable):
     cassette = Unicode("", help="A file of recordings to replay from, beside the store and notebooks.").tag(
         config=True
     )
+    image_max_bytes = Integer(
+        MAX_IMAGE_BYTES, min=1_000, help="Most characters of an image in base64; larger ones are scaled."
+    ).tag(config=True)
+    image_max_side = Integer(
+        MAX_IMAGE_SIDE, min=1, help="Most pixels of an image's longer side; larger ones are scaled."
+    ).tag(config=True)
+    file_max_chars = Integer(
+        200_000,
+        min=1_000,
+        help="Most characters of a file attached by -f; the middle of longer ones is left out.",
+    ).tag(config=True)
     simulator = Enum(
         ("auto", "always", "never"),
         "auto",

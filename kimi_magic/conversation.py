@@ -68,6 +68,8 @@ class Turn:
     """The request without its messages: model, max_tokens, system, tools …"""
     exchanges: tuple[Exchange, ...] = ()
     """The requests that it took, and what of `reply` came of each."""
+    compacts: str | None = None
+    """The last of the turns that it sums up: they leave the path with it, and `undo` brings them back."""
 
     @property
     def reply(self) -> list[Block]:
@@ -75,9 +77,16 @@ class Turn:
         return [b for m in self.messages if m["role"] == "assistant" for b in content_blocks(m["content"])]
 
     @property
+    def content(self) -> list[Block]:
+        """Everything that follows the user's message, in order: the reply, and the results of its calls."""
+        return [b for m in self.messages[1:] for b in content_blocks(m["content"])]
+
+    @property
     def text(self) -> str:
-        """The reply's text."""
-        return "".join(b.text for b in self.reply if isinstance(b, TextBlock))
+        """The reply's text; what was said before and after a tool call stands apart."""
+        said = [content_blocks(m["content"]) for m in self.messages if m["role"] == "assistant"]
+        texts = ["".join(b.text for b in blocks if isinstance(b, TextBlock)) for blocks in said]
+        return "\n\n".join(text for text in texts if text)
 
     def recorded(self) -> list[tuple[str, Message]]:
         """Each request's hash, and the whole message that answered it."""
@@ -105,6 +114,7 @@ class Turn:
             "prompt": self.prompt,
             "settings": self.settings,
             "exchanges": [asdict(exchange) for exchange in self.exchanges],
+            "compacts": self.compacts,
             "messages": list(self.messages),
         }
 
@@ -147,6 +157,8 @@ class Place:
     """The turn of the same cell that it puts off the path."""
     stale: tuple[Turn, ...] = ()
     """The turns after that one, which leave the path with it."""
+    compacts: str | None = None
+    """The last of the turns that it sums up; then it has no parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,7 @@ class Conversation:
         if self.head is None:
             raise ConversationError(f"Nothing to undo: conversation {self.name!r} has no turns.")
         gone = self.turns[self.head]
-        return replace(self, head=gone.parent, undone=self.undone | {gone.id})
+        return replace(self, head=gone.parent or gone.compacts, undone=self.undone | {gone.id})
 
     def use(self, turn_id: str) -> Conversation:
         """Go on from that turn. Raises `ConversationError` where it is unknown or not complete."""
@@ -214,14 +226,26 @@ class Conversation:
         return replace(self, head=turn_id, undone=self.undone - on_path)
 
     def joined(self, other: Conversation) -> Conversation:
-        """The turns of both, going on from the head of `other`: what a restore or a load does."""
+        """The turns of both, going on from the head of `other`: what a restore or a load does. A turn
+        that both have stays as it is here."""
+        both = self.with_others(other.turns)
         return replace(
-            self,
-            turns={**self.turns, **other.turns},
+            both,
             head=other.head,
-            undone=(self.undone | other.undone) - {t.id for t in other.path()},
+            undone=(self.undone | other.undone) - {t.id for t in both.path_to(other.head)},
             system=other.system if other.system is not None else self.system,
         )
+
+    def with_others(self, turns: Mapping[str, Turn]) -> Conversation:
+        """Turns from elsewhere stand beside those that are here; the path stays."""
+        return replace(self, turns={**self.turns, **{k: t for k, t in turns.items() if k not in self.turns}})
+
+    def compaction(self) -> Place:
+        """Where a turn goes that sums up the path. Raises `ConversationError` where that would save
+        nothing."""
+        if len(self.path()) < 2:
+            raise ConversationError(f"Nothing to compact: conversation {self.name!r} has fewer than two turns.")
+        return Place(None, compacts=self.head)
 
     def branches(self) -> list[Turn]:
         """The last turn of each way that the conversation went: complete turns that no other
@@ -235,13 +259,36 @@ class Conversation:
         return replace(self, head=None, undone=self.undone | {turn.id for turn in self.path()})
 
     def state(self, turn: Turn) -> str:
-        """active, or why it is off the path: undone, replaced (its cell has a newer turn), stale,
-        or its status."""
-        if turn.status != COMPLETE:
-            return turn.status
-        if turn.id in {t.id for t in self.path()}:
-            return "active"
-        if turn.id in self.undone:
-            return "undone"
-        newest = [t for t in self.turns.values() if t.cell == turn.cell and t.status == COMPLETE][-1]
-        return "replaced" if turn.cell is not None and newest.id != turn.id else "stale"
+        """active, or why it is off the path: undone, compacted (a turn on the path sums it up), replaced
+        (its cell has a newer turn), stale, or its status."""
+        return self.states().get(turn.id, turn.status)
+
+    def states(self) -> dict[str, str]:
+        """The `state` of each turn, by id: one pass over all."""
+        active = {turn.id for turn in self.path()}
+        compacted = self._compacted()
+        complete = [turn for turn in self.turns.values() if turn.status == COMPLETE]
+        newest = {turn.cell: turn.id for turn in complete if turn.cell is not None}
+        states = {key: turn.status for key, turn in self.turns.items()}
+        for turn in complete:
+            states[turn.id] = (
+                "active"
+                if turn.id in active
+                else "undone"
+                if turn.id in self.undone
+                else "compacted"
+                if turn.id in compacted
+                else "replaced"
+                if newest.get(turn.cell, turn.id) != turn.id
+                else "stale"
+            )
+        return states
+
+    def _compacted(self) -> set[str]:
+        """The turns that the first of the path sums up, and those that they sum up."""
+        gone: set[str] = set()
+        path = self.path()
+        while path and path[0].compacts is not None and path[0].compacts not in gone:
+            path = self.path_to(path[0].compacts)
+            gone |= {turn.id for turn in path}
+        return gone

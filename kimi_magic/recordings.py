@@ -13,11 +13,11 @@ from __future__ import annotations
 import base64
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conversation import Turn
+from .conversation import Conversation, Turn
 from .errors import ReplayError
 from .wire import Json, Message, fingerprint
 
@@ -25,79 +25,110 @@ PIECE = 24  # characters of a delta, where a reply's own pieces are not known
 PACE = 0.03  # seconds for each of them
 KEPT_HEADERS = ("content-type", "request-id", "x-request-id", "x-kimi-simulator")
 
+Chunks = tuple[tuple[float, bytes], ...]
+"""Seconds since the piece before, and the bytes, whole events each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One request and its reply."""
+    """One request and its reply, as a cassette has them."""
 
-    fingerprint: str
-    chunks: tuple[tuple[float, bytes], ...]
-    """Seconds since the piece before, and the bytes, whole events each."""
-    request: Json = field(default_factory=dict)
-    """The request's JSON; empty where only its hash is known."""
+    request: Json
+    chunks: Chunks
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     """Where it comes from, for messages: the store, a file."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A recording that is made when it is needed."""
+
+    source: str
+    question: str
+    """Text of the request's last message; empty where only its hash is known."""
+    request: Callable[[], Json]
+    """The request's JSON; empty where only its hash is known."""
+    recording: Callable[[], Recording]
+
+
 class Library:
-    """Recordings by what they answered."""
+    """Recordings by what they answered. Adding a turn costs next to nothing until it is asked for."""
 
     def __init__(self, recordings: Iterable[Recording] = ()) -> None:
-        self._found: dict[str, Recording] = {}
+        self._found: dict[str, _Entry] = {}
         for recording in recordings:
             self.add(recording)
 
     def add(self, recording: Recording) -> None:
         """The latest recording of a request counts."""
-        self._found[recording.fingerprint] = recording
+        self._put(
+            fingerprint(recording.request),
+            _Entry(
+                recording.source, _last_text(recording.request), lambda: recording.request, lambda: recording
+            ),
+        )
 
-    def add_turn(self, turn: Turn, source: str, before: tuple[Json, ...] | None = None) -> None:
-        """The replies of a turn. before: the messages ahead of it, where they are known."""
+    def add_turn(self, turn: Turn, source: str, conversation: Conversation | None = None) -> None:
+        """The replies of a turn. conversation: the one that it is in, where that is known."""
         for number, (found, message) in enumerate(turn.recorded()):
-            request = None
-            if before is not None and number == 0:
-                request = {**turn.settings, "messages": [*before, turn.messages[0]]}
-            self.add(from_message(found, message, source, request=request, simulated=turn.simulated))
+
+            def request(known: bool = conversation is not None and number == 0) -> Json:
+                return _request_of(turn, conversation) if known and conversation is not None else {}
+
+            def recording(message: Message = message) -> Recording:
+                return from_message(message, source, simulated=turn.simulated)
+
+            question = _text(turn.messages[0]["content"]) if number == 0 else ""
+            self._put(found, _Entry(source, question, request, recording))
+
+    def _put(self, found: str, entry: _Entry) -> None:
+        self._found.pop(found, None)
+        self._found[found] = entry
+
+    def __contains__(self, request_fingerprint: str) -> bool:
+        return request_fingerprint in self._found
 
     def find(self, request_fingerprint: str) -> Recording | None:
-        return self._found.get(request_fingerprint)
+        entry = self._found.get(request_fingerprint)
+        return entry.recording() if entry is not None else None
 
     def __len__(self) -> int:
         return len(self._found)
 
     def miss(self, request: Json) -> ReplayError:
         """The error for a request that nothing answers: what differs from the nearest recording."""
-        nearest = _nearest(request, [r for r in self._found.values() if r.request])
+        nearest = _nearest(request, list(self._found.values()))
         if nearest is None:
             return ReplayError(
                 f"Nothing is recorded for this request ({len(self)} recordings are known).",
                 hint="Run it once with --replay auto and a key, or name a cassette: %kimi replay only FILE.",
             )
+        recorded = nearest.request()
+        differs = difference(request, recorded) if recorded else "what came before the prompt, or a setting"
         return ReplayError(
             f"Nothing is recorded for this request. The nearest recording ({nearest.source}) differs in"
-            f" {difference(request, nearest.request)}.",
+            f" {differs}.",
             hint="Change it back, or run the cell once with --replay auto and a key.",
         )
 
 
-def from_message(
-    request_fingerprint: str,
-    message: Message,
-    source: str,
-    *,
-    request: Json | None = None,
-    simulated: bool = False,
-) -> Recording:
-    """A recording of a whole message, in pieces of an even pace. request: where it is known."""
+def _request_of(turn: Turn, conversation: Conversation) -> Json:
+    """The first request of a turn of the conversation."""
+    before = conversation.messages(turn.parent or turn.compacts)
+    return {**turn.settings, "messages": [*before, turn.messages[0]]}
+
+
+def from_message(message: Message, source: str, *, simulated: bool = False) -> Recording:
+    """A recording of a whole message, in pieces of an even pace; its request is not in it."""
     chunks = tuple((PACE if n else 0.0, _event(event)) for n, event in enumerate(_events(message)))
     headers = {"content-type": "text/event-stream"}
     if message.request_id:
         headers["request-id"] = message.request_id
     if simulated:
         headers["x-kimi-simulator"] = "1"
-    return Recording(request_fingerprint, chunks, request or {}, 200, headers, source)
+    return Recording({}, chunks, 200, headers, source)
 
 
 def _events(message: Message) -> Iterable[Json]:
@@ -121,7 +152,8 @@ def _events(message: Message) -> Iterable[Json]:
 
 def _event(value: Json) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {value['type']}\ndata: {text}\n\n".encode()
+    # In a JSON string the escape of half a surrogate pair is that half again.
+    return f"event: {value['type']}\ndata: {text}\n\n".encode(errors="backslashreplace")
 
 
 # --- cassettes ----------------------------------------------------------------------------------
@@ -135,7 +167,8 @@ def to_line(recording: Recording) -> str:
         "headers": {k: v for k, v in recording.headers.items() if k in KEPT_HEADERS},
         "chunks": [[round(seconds, 4), _as_text(data)] for seconds, data in recording.chunks],
     }
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    text = json.dumps(value, ensure_ascii=False) + "\n"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def from_lines(lines: Iterable[str], source: str) -> list[Recording]:
@@ -145,23 +178,21 @@ def from_lines(lines: Iterable[str], source: str) -> list[Recording]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-            chunks = tuple((float(seconds), _as_bytes(data)) for seconds, data in value["chunks"])
-            found.append(
-                Recording(
-                    fingerprint(value["request"]),
-                    chunks,
-                    value["request"],
-                    int(value["status"]),
-                    value["headers"],
-                    source,
-                )
-            )
+            found.append(_from_json(json.loads(line), source))
         except (KeyError, TypeError, ValueError):
             raise ReplayError(
                 f"Line {number} of {source} is no recording.", hint="Record it anew with %kimi record FILE."
             ) from None
     return found
+
+
+def _from_json(value: Json, source: str) -> Recording:
+    """Raises KeyError, TypeError or ValueError for what is none."""
+    chunks = tuple((float(seconds), _as_bytes(data)) for seconds, data in value["chunks"])
+    headers = {str(k): str(v) for k, v in dict(value["headers"]).items() if k in KEPT_HEADERS}
+    if not isinstance(value["request"], dict):
+        raise TypeError("request")
+    return Recording(value["request"], chunks, int(value["status"]), headers, source)
 
 
 def _as_text(data: bytes) -> Any:
@@ -178,15 +209,18 @@ def _as_bytes(value: Any) -> bytes:
 # --- misses -------------------------------------------------------------------------------------
 
 
-def _nearest(request: Json, candidates: list[Recording]) -> Recording | None:
+def _nearest(request: Json, entries: list[_Entry]) -> _Entry | None:
     """The recording whose last message is most like the request's; the newest of equals."""
     wanted = _last_text(request)[:2_000]
+    entries = [entry for entry in entries if entry.question]
+    matcher = difflib.SequenceMatcher(None, "", wanted, autojunk=False)
 
-    def likeness(recording: Recording) -> float:
-        matcher = difflib.SequenceMatcher(None, wanted, _last_text(recording.request)[:2_000], autojunk=False)
-        return matcher.real_quick_ratio() if len(candidates) > 200 else matcher.ratio()
+    def likeness(entry: _Entry) -> float:
+        matcher.set_seq1(entry.question[:2_000])
+        return matcher.real_quick_ratio() if len(entries) > 200 else matcher.ratio()
 
-    return max(reversed(candidates), key=likeness, default=None)
+    same = [entry for entry in entries if entry.question[:2_000] == wanted]
+    return max(reversed(same or entries), key=likeness, default=None)
 
 
 def _last_text(request: Json) -> str:
@@ -195,6 +229,7 @@ def _last_text(request: Json) -> str:
 
 
 def _text(content: Any) -> str:
+    """The text of a message, and what else is in it by its kind."""
     if isinstance(content, str):
         return content
     return "".join(str(b.get("text", f"[{b.get('type')}]")) for b in content if isinstance(b, dict))
@@ -211,18 +246,37 @@ def difference(here: Json, recorded: Json) -> str:
     for number, (our, their) in enumerate(zip(ours, theirs, strict=False), 1):
         if our != their:
             place = "the prompt" if number == len(ours) else f"message {number} of {len(ours)}"
-            return f"{place}: {_texts_differ(_text(our['content']), _text(their['content']))}"
-    return f"the number of messages: {len(ours)} here, {len(theirs)} there"
+            return f"{place}: {_contents_differ(our.get('content'), their.get('content'))}"
+    if len(ours) != len(theirs):
+        return f"the number of messages: {len(ours)} here, {len(theirs)} there"
+    return "the order of its fields"  # equal as JSON, and yet other bytes
+
+
+def _contents_differ(ours: Any, theirs: Any) -> str:
+    our_text, their_text = _text(ours), _text(theirs)
+    if our_text != their_text:
+        return _texts_differ(our_text, their_text)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        for number, (a, b) in enumerate(zip(ours, theirs, strict=False), 1):
+            if a != b:
+                return f"block {number}, {a.get('type')}: {_short(_value(a, b))} here, {_short(_value(b, a))} there"
+    return "the same text in other blocks"
+
+
+def _value(block: Json, other: Json) -> Any:
+    """What of a block is not as in the other one."""
+    return {k: v for k, v in block.items() if v != other.get(k)}
 
 
 def _texts_differ(ours: str, theirs: str) -> str:
-    at = next(
-        (n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
-    )
+    pairs = zip(ours, theirs, strict=False)
+    at = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(ours), len(theirs)))
     begin = max(0, at - 20)
     return f"{_short(ours[begin : at + 40])} here, {_short(theirs[begin : at + 40])} there"
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{text[:80]!r}" if isinstance(value, str) else text[:80]
+    if isinstance(value, str):
+        return repr(value[:80])
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -58,6 +58,10 @@ MAX_STOP_SEQUENCES = 5
 MAX_STOP_BYTES = 32
 CACHE_TTLS = ("5m", "1h")
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+MAX_IMAGE_BYTES = 5 * 1024**2
+"""Characters of an image in base64, and below the pixels of its longer side: the API page names no
+limits, these are the field's."""
+MAX_IMAGE_SIDE = 8_000
 
 WEB_SEARCH: Json = {"type": "web_search_20250305", "name": "web_search"}
 
@@ -561,7 +565,7 @@ def _check_messages(messages: Sequence[Json]) -> None:
         content = message.get("content")
         if not isinstance(content, (str, list)):
             raise RequestError(f"messages[{n}].content: must be text or a list of blocks.")
-        if not content or (isinstance(content, str) and not content.strip()):
+        if not content or (isinstance(content, str) and content.isspace()):
             raise RequestError(f"messages[{n}].content: is empty.")
         for k, item in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(item, dict) or not isinstance(item.get("type"), str):

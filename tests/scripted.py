@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,7 +69,8 @@ def end(stop_reason: str = "end_turn", *output_tokens: int) -> list[dict[str, An
 
 @dataclass(frozen=True)
 class Answer:
-    """events: of the stream. then: what comes after them: end, break (the connection), hang."""
+    """events: of the stream. then: what comes after them: end, break (the connection), hang; or `hang
+    before` any answer."""
 
     events: tuple[dict[str, Any], ...] = ()
     then: str = "end"
@@ -92,15 +94,16 @@ def failing(status: int, kind: str = "api_error", message: str = "broken") -> An
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, server: Scripted) -> None:
         self._answer = answer
+        self._server = server
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for event in self._answer.events:
             await asyncio.sleep(0)
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
         if self._answer.then == "hang":
-            await asyncio.Event().wait()
+            await self._server.hang()
         if self._answer.then == "break":
             raise httpx.RemoteProtocolError("peer closed connection")
 
@@ -110,6 +113,8 @@ class Scripted:
         self.answers = answers
         self.bodies: list[bytes] = []
         self.headers: list[httpx.Headers] = []
+        self.hangs = threading.Semaphore(0)
+        """Released when all that is to be said of an answer was said, and it hangs."""
         self.transport = httpx.MockTransport(self._answer)
 
     @property
@@ -124,8 +129,12 @@ class Scripted:
             return httpx.Response(answer.status, json=answer.error, headers={"request-id": "req_1"})
         headers = {"content-type": "text/event-stream", "request-id": f"req_{len(self.bodies)}"}
         if answer.then == "hang before":
-            await asyncio.Event().wait()
-        return httpx.Response(200, headers=headers, stream=_Body(answer))
+            await self.hang()
+        return httpx.Response(200, headers=headers, stream=_Body(answer, self))
+
+    async def hang(self) -> None:
+        self.hangs.release()
+        await asyncio.Event().wait()
 
     def client(self, tries: int = 1) -> AsyncClient:
         async def at_once(seconds: float) -> None:

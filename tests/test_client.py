@@ -801,3 +801,30 @@ def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up() -> None
         client = Client("sk-x", url, policy=Policy(tries=1), limits=Limits(connect=0.1))
         with client, pytest.raises(ConnectError, match="ConnectTimeout"):
             client.create(**ASK)
+
+
+def test_cancel_ends_the_wait_of_a_transport_of_ones_own() -> None:
+    class Waiting(httpx.SyncByteStream):
+        def __init__(self) -> None:
+            self.started, self.closed = threading.Event(), threading.Event()
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield HALF
+            self.started.set()
+            assert self.closed.wait(5)
+            raise httpx.ReadError("closed")
+
+        def close(self) -> None:
+            self.closed.set()
+
+    body = Waiting()
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=body))
+    with Client("sk-x", "http://host.test", transport=transport) as client:
+        stream = client.stream(**ASK)
+        thread = threading.Thread(target=list, args=[stream])
+        thread.start()
+        assert body.started.wait(5)
+        stream.cancel()
+        thread.join(5)
+        assert not thread.is_alive()
+        assert stream.message.text == "Hel"

@@ -112,7 +112,9 @@ def test_a_first_cell_that_runs_again_begins_the_conversation_anew() -> None:
     assert again.turns["a2"].parent is None
 
 
-@pytest.mark.parametrize("how", [{"cell": None}, {"cell": "cell a", "append": True}], ids=["no cell", "append"])
+@pytest.mark.parametrize(
+    "how", [{"cell": None}, {"cell": "cell a", "append": True}], ids=["no cell", "append"]
+)
 def test_without_a_cell_and_with_append_a_turn_goes_to_the_end(how: dict[str, Any]) -> None:
     assert names(run(run(three(), "d", **how), "e", **how)) == ["a", "b", "c", "d", "e"]
 
@@ -204,7 +206,8 @@ def histories(draw: st.DrawFn) -> list[tuple[Any, ...]]:
         st.sampled_from([None, "1", "2", "3"]),
         st.booleans(),
         st.one_of(
-            st.sampled_from([(COMPLETE, reply) for reply in COMPLETE_REPLIES]), st.sampled_from(BROKEN_REPLIES)
+            st.sampled_from([(COMPLETE, reply) for reply in COMPLETE_REPLIES]),
+            st.sampled_from(BROKEN_REPLIES),
         ),
     )
     others = st.sampled_from([("undo",), ("new",)])
@@ -281,6 +284,7 @@ def full_turn() -> Turn:
         simulated=True,
         settings={"model": "kimi-k3.1-pro"},
         exchanges=(Exchange("f00", 2, {"id": "m1", "stop_reason": "tool_use"}),),
+        compacts="c" * 16,
     )
 
 

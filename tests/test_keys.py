@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from loopback import Answer, Loopback, http
 from test_wire_cases import ASK, raw
 
-from kimi_magic.client import AsyncClient, Client, Key, find_key
+from kimi_magic.client import AsyncClient, Client
 from kimi_magic.errors import ConfigError, KimiError
+from kimi_magic.keys import Key, find_key
 
 SECRET = "sk-test-QWERTY7788ASDF"
 PIECES = {SECRET[3:][i : i + 6] for i in range(len(SECRET[3:]) - 5)}

@@ -42,6 +42,8 @@ OWNERS = {
     "numpy": {"prompt"},
     "PIL": {"prompt"},
     "pydantic": {"tools"},
+    "typing_extensions": {"tools"},
+    "jsonschema": {"tools"},
 }
 """Outside library → its homes. One that is not named here may be imported where it is needed."""
 

@@ -152,12 +152,12 @@ def test_the_whole_costs_what_its_parts_cost(rows: list[tuple[int | None, ...]])
 def test_totals_add_up_and_say_what_is_simulated() -> None:
     rows = [
         Record(NOON, input=10, cache_read=30, output=5, thinking=2, searches=1, cost=Decimal("0.5")),
-        Record(NOON, input=20, cache_write_1h=40, simulated=True, currency="CNY"),
+        Record(NOON, input=20, cache_write_1h=40, simulated=True),
     ]
     t = totals(rows)
     assert (t.requests, t.input, t.cache_read, t.cache_write, t.output) == (2, 30, 30, 40, 5)
     assert (t.thinking, t.searches, t.cost, t.unknown) == (2, 1, Decimal("0.5"), 1)
-    assert (t.simulated, t.currency, t.cache_hit_rate) == (1, "CNY", 0.3)
+    assert (t.simulated, t.currency, t.cache_hit_rate) == (1, "USD", 0.3)
     assert totals([]).cache_hit_rate is None
 
 
@@ -187,6 +187,7 @@ FULL = Record(
     tokens_per_second=5.0,
     attempts=2,
     cost=Decimal("0.0000001"),
+    saved=Decimal("0.0000002"),
     currency="EUR",
     replayed=True,
     simulated=True,

@@ -111,7 +111,7 @@ def test_58_a_retry_after_that_is_a_date_is_waited_for(way: Any) -> None:
 
     error = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
     date = formatdate(time.time() + 2.5, usegmt=True)  # whole seconds: 1.5 to 2.5 ahead
-    busy = http(error, "429 Too Many Requests", retry_after=date, content_type="application/json")
+    busy = http(error, "429 Too Many Requests", retry_after=date, connection="close")
     with Loopback([Answer(busy), Answer(raw("00_baseline"))]) as server:
         check("00_baseline", way(server, sleep=waits.append if way is ask else asleep))
         assert len(server.requests) == 2

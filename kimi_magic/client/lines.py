@@ -45,7 +45,7 @@ class Line:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
-        self._stream: Any = None
+        self._stream: Any = None  # httpcore's network stream, or the body of a transport of one's own
         self.is_cut = threading.Event()
 
     def trace(self, name: str, info: Mapping[str, Any]) -> None:
@@ -54,30 +54,32 @@ class Line:
             self._hold(info["return_value"])
 
     def answered(self, response: httpx.Response) -> None:
-        stream = response.extensions.get("network_stream")  # a transport of one's own may have none
-        if stream is not None:
-            self._lines.take(stream)
-            self._hold(stream)
+        stream = response.extensions.get("network_stream", response.stream)
+        self._lines.take(stream)
+        self._hold(stream)
 
     def ended(self) -> None:
         """The reply is over; its connection may serve another request."""
         stream, self._stream = self._stream, None
-        if stream is not None:
+        if stream is not None and not isinstance(stream, httpx.SyncByteStream):
             self._lines.give_back(stream)
 
     def cut(self) -> None:
         self.is_cut.set()
         stream = self._stream
         for each in self._lines.idle() if stream is None else [stream]:
-            _shut_down(each)
+            _end(each)
 
     def _hold(self, stream: Any) -> None:
         self._stream = stream
         if self.is_cut.is_set():
-            _shut_down(stream)
+            _end(stream)
 
 
-def _shut_down(stream: Any) -> None:
+def _end(stream: Any) -> None:
+    if isinstance(stream, httpx.SyncByteStream):
+        stream.close()
+        return
     sock = stream.get_extra_info("socket")
     if isinstance(sock, socket.socket):
         with suppress(OSError):  # it is closed already

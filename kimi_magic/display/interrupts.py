@@ -23,7 +23,13 @@ class Interrupts:
     def __init__(self) -> None:
         self._main = threading.current_thread() is threading.main_thread()
         self._armed = True
+        self._struck = False
         self._missed: tuple[int, FrameType | None] | None = None
+
+    @property
+    def struck(self) -> bool:
+        """An interrupt was raised; code in between may have swallowed it."""
+        return self._struck
 
     def hold(self) -> None:
         """From now on interrupts wait."""
@@ -33,7 +39,7 @@ class Interrupts:
         if not self._armed:
             self._missed = number, frame
             return
-        self._armed = False
+        self._armed, self._struck = False, True
         raise KeyboardInterrupt
 
     def __enter__(self) -> Self:

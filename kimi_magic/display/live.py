@@ -23,7 +23,7 @@ from typing import Any
 
 from ..render import running
 from ..render.footer import seconds
-from ..render.pieces import Piece, Text, Thinking, pieces
+from ..render.pieces import Piece, Text, Thinking
 from ..render.sanitise import clean
 from .growing import GrowingText
 from .outputs import Outputs
@@ -128,7 +128,7 @@ class LiveView:
 
     def _news(self, progress: Progress) -> tuple[list[dict[str, Any]], bool]:
         """What is to be sent, and whether it is all there is."""
-        found = pieces(progress.content)
+        found = progress.pieces()
         for place in range(len(self._parts), len(found)):
             self._parts.append(_Part(place))
         began_again = [

@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..conversation import CUT
 from ..errors import Interrupted, KimiError
+from ..render.pieces import Piece, pieces
 from ..retry import Attempt
-from ..session import TurnStream, Worker
+from ..session import Confirm, ToolCalls, TurnStream, Worker
 from ..stream import ContentBlockStart, Event
 from ..wire import Block
+from .confirm import by_input
 from .interrupts import Interrupts
 
 
@@ -35,6 +37,14 @@ class Progress:
     retry: Attempt | None = None
     """The attempt under way, where it is not the first."""
     simulated: bool = False
+    call_seconds: tuple[float, ...] = ()
+    """How long each tool call took, in order, of those that have ended."""
+    structured: bool = False
+    """Its text is JSON that follows a schema."""
+
+    def pieces(self) -> list[Piece]:
+        """What a reader sees of it."""
+        return pieces(self.content, self.call_seconds, structured=self.structured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +67,21 @@ class View(Protocol):
         """Show it as it stays."""
 
 
-def show(stream: TurnStream, worker: Worker, view: View, clock: Callable[[], float] = time.monotonic) -> None:
-    """Run the turn and show it. Raises the `KimiError` that ended it, or `Interrupted`."""
+def show(
+    stream: TurnStream,
+    worker: Worker,
+    view: View,
+    clock: Callable[[], float] = time.monotonic,
+    confirm: Confirm = by_input,
+) -> None:
+    """Run the turn and show it; tools run here, in the thread that calls. confirm: asks the user about
+    those that want it. Raises the `KimiError` that ended the turn, or `Interrupted`."""
     watch = _Watch(clock, stream.plan.request.model)
     failure = ""
     with Interrupts() as interrupts:
         try:
             with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
-                _follow(events, stream, worker, view, watch)
+                _Follower(stream, worker, view, watch, confirm, interrupts).follow(events)
                 interrupts.hold()
             failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
         except KimiError as error:
@@ -81,16 +98,44 @@ def show(stream: TurnStream, worker: Worker, view: View, clock: Callable[[], flo
                 view.finish(Ending(stream, failure, watch.thought()))
 
 
-def _follow(
-    events: Iterable[Event | Attempt | None], stream: TurnStream, worker: Worker, view: View, watch: _Watch
-) -> None:
-    """Let the view show the turn until it ends."""
-    due = 0.0
-    for event in events:
-        watch.see(event)
-        if watch.clock() >= due:
-            content, simulated = worker.call(stream.so_far)
-            due = watch.clock() + view.update(watch.progress(content, simulated))
+@dataclass(slots=True)
+class _Follower:
+    """Lets a view show the turn until it ends, and runs the tools that it calls."""
+
+    stream: TurnStream
+    worker: Worker
+    view: View
+    watch: _Watch
+    confirm: Confirm
+    interrupts: Interrupts
+    due: float = 0.0
+
+    def follow(self, events: Iterable[Event | Attempt | ToolCalls | None]) -> None:
+        for event in events:
+            self.watch.see(event)
+            if isinstance(event, ToolCalls):
+                self._run(event)
+            if self.watch.clock() >= self.due:
+                self._look()
+
+    def _look(self) -> None:
+        content, simulated = self.worker.call(self.stream.so_far)
+        progress = self.watch.progress(content, simulated)
+        progress = replace(
+            progress,
+            call_seconds=tuple(self.stream.call_seconds),
+            structured=self.stream.plan.ask.schema is not None,
+        )
+        self.due = self.watch.clock() + self.view.update(progress)
+
+    def _run(self, event: ToolCalls) -> None:
+        for call in event.calls:
+            self._look()  # so that it is seen what runs, or what is asked about
+            began = self.watch.clock()
+            outcome = event.run(call, self.confirm)
+            if self.interrupts.struck:  # and the function has swallowed it
+                raise KeyboardInterrupt
+            self.stream.answer(outcome, self.watch.clock() - began)
 
 
 CUT_NOTE = "The reply ended before it said anything that a conversation can go on from; it is left out of it."
@@ -107,7 +152,7 @@ class _Watch:
         self._thinking_until: float | None = None
         self._retry: Attempt | None = None
 
-    def see(self, event: Event | Attempt | None) -> None:
+    def see(self, event: Event | Attempt | ToolCalls | None) -> None:
         if isinstance(event, Attempt):
             self._retry = event
         elif isinstance(event, ContentBlockStart):

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..render import running
-from ..render.pieces import Piece, Search, Text, pieces
+from ..render.pieces import Call, Piece, Search, Text
 from .growing import GrowingText
 from .outputs import Outputs
 from .show import Ending, Progress
@@ -92,7 +92,7 @@ class StaticView:
 
     def _segments(self, progress: Progress) -> list[str]:
         """The HTML of all segments, in order; a finished piece is made once."""
-        found = pieces(progress.content)
+        found = progress.pieces()
         if not found:
             return [running.waiting(progress.model, progress.seconds, _retrying(progress))]
         segments: list[str] = []
@@ -116,7 +116,9 @@ class StaticView:
 
 
 def _is_open(piece: Piece) -> bool:
-    """A search whose results may still come, while other pieces follow it."""
+    """A call or a search whose results may still come, while other pieces follow it."""
+    if isinstance(piece, Call):
+        return piece.result is None
     return isinstance(piece, Search) and not piece.results and not piece.error
 
 

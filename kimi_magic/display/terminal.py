@@ -6,16 +6,19 @@ sequence of the model harmless.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from typing import TextIO
 
 from ..render import DIM, Terminal
-from ..render.pieces import Call, Piece, Search, Text, Thinking, pieces
-from ..wire import Block
+from ..render.pieces import Call, Data, Piece, Search, Text, Thinking, pieces
+from ..render.reply import call_state
+from ..wire import TextBlock
 from .show import Ending, Progress
 
 INTERVAL = 0.05
+RESULT_LINES, RESULT_WIDTH = 8, 160  # of a tool's result that are printed
 
 
 class TerminalView:
@@ -35,32 +38,35 @@ class TerminalView:
         self._terminal = Terminal(color=color)
 
     def update(self, progress: Progress) -> float:
-        self._print(progress.content)
+        self._print(progress.pieces())
         return INTERVAL
 
     def finish(self, ending: Ending) -> None:
         turn = ending.stream.turn
         assert turn is not None
-        self._print(tuple(turn.reply))
+        structured = ending.stream.plan.ask.schema is not None
+        self._print(pieces(turn.content, ending.stream.call_seconds, structured=structured), ended=True)
         self._end_piece()
         dim = Terminal(color=self._color, style=DIM)
         lines = "".join(f"{line}\n" for line in self._closing(ending))
         self._write(dim.feed(lines) + dim.close())
 
-    def _print(self, content: tuple[Block, ...]) -> None:
-        """Print what is new."""
-        found = pieces(content)
+    def _print(self, found: list[Piece], *, ended: bool = False) -> None:
+        """Print what is new. What follows a call waits for its result, which stands behind it."""
         for place in range(max(self._place, 0), len(found)):
             if place != self._place:
                 self._begin_piece(place, found[place])
-            text = _text_of(found[place])
+            piece = found[place]
+            text = _text_of(piece)
             self._write(self._terminal.feed(text[self._fed :]))
             self._fed = max(self._fed, len(text))
+            if isinstance(piece, Call) and piece.result is None and not ended:
+                return
 
     def _begin_piece(self, place: int, piece: Piece) -> None:
         self._end_piece()
         self._place, self._fed = place, 0
-        self._terminal = Terminal(color=self._color, style="" if isinstance(piece, Text) else DIM)
+        self._terminal = Terminal(color=self._color, style="" if isinstance(piece, Text | Data) else DIM)
 
     def _end_piece(self) -> None:
         if self._place >= 0:
@@ -80,8 +86,26 @@ def _text_of(piece: Piece) -> str:
             return markdown
         case Thinking(text, redacted):
             return "[thinking, encrypted]" if redacted else f"Thinking: {text}"
-        case Call(name):
-            return f"[tool: {name}]"
+        case Data(text):
+            return text
+        case Call():
+            return f"[tool: {piece.name}" + ("" if piece.result is None else _result_of(piece))
         case Search(query, results, error):
             found = f": {error}]" if error else f": {len(results)} results]" if results else ""
             return f"[search {query!r}{found}" if query else ""
+
+
+def _result_of(call: Call) -> str:
+    """Arguments, time and the first lines of what a call gave."""
+    given = json.dumps(call.input, ensure_ascii=False) if call.input else ""
+    blocks = call.result or ()
+    texts = [b.text if isinstance(b, TextBlock) else f"[{b.type}]" for b in blocks]
+    lines = "\n".join(texts).splitlines()
+    shown = [_short(line) for line in lines[:RESULT_LINES]]
+    if len(lines) > RESULT_LINES:
+        shown.append(f"… {len(lines) - RESULT_LINES:,} more lines")
+    return "\n  ".join([f" {_short(given)}".rstrip() + f"] {call_state(call)}", *shown])
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= RESULT_WIDTH else f"{line[: RESULT_WIDTH - 1]}…"

@@ -14,6 +14,7 @@ from ..conversation import Turn
 from ..errors import OptionError
 from ..render import ShownUsage, money
 from . import carrying
+from . import fix as fixing
 from .carrying import shortened as _short
 from .options import describe_options
 from .stage import Stage
@@ -116,6 +117,19 @@ def _use(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     )
 
 
+def _tools(kimi: Kimi, stage: Stage, words: list[str]) -> None:
+    rows = [
+        {
+            "tool": tool.name,
+            "what it does": _short(tool.description),
+            "parameters": ", ".join(tool.input_schema.get("properties", ())),
+            "asks first": "yes" if tool.confirm else "",
+        }
+        for tool in sorted(kimi.tools.values(), key=lambda tool: tool.name)
+    ]
+    stage.table(rows, f"{len(rows)} tools are registered; -t also takes the name of any function.")
+
+
 def _usage(kimi: Kimi, stage: Stage, words: list[str]) -> ShownUsage | None:
     """The records: a notebook shows what a line returns; a terminal gets the table, too."""
     return kimi.usage
@@ -145,6 +159,9 @@ COMMANDS: dict[str, Command] = {
     "replay": Command(
         "replay off|auto|only FILE…", "show recorded replies instead of asking", carrying.replay
     ),
+    "fix": Command("fix …", "explain the last exception, and propose the cell mended", fixing.fix),
+    "code": Command("code N", "the last reply's code, or its N-th block, into the next cell", fixing.code),
+    "tools": Command("tools", "the functions that @kimi.tool registered", _tools),
     "usage": Command("usage", "tokens, cache and cost of each request, as a table and as records", _usage),
 }
 

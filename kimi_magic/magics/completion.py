@@ -5,16 +5,28 @@ Made from the tables in `options` and `commands`, so that what exists is offered
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..errors import OptionError
+from ..prompt import is_array, shows_picture
 from .commands import COMMANDS
-from .options import OPTIONS, Option, assignment, find, option_of
+from .named import is_function, is_model
+from .options import OPTIONS, Option, assignment, find, option_of, takes
 from .words import quote, read_word
 
-KINDS: dict[str, Callable[[object], bool]] = {"text": lambda value: isinstance(value, str)}
-"""Kind of names (`Option.names`) → is a variable with this value one of them? Offered as `@name`."""
+KINDS: dict[str, Callable[[object], bool]] = {
+    "text": lambda value: isinstance(value, str),
+    "function": is_function,
+    "model": is_model,
+    "image": lambda value: shows_picture(value) or is_array(value),
+}
+"""Kind of names (`Option.names`) → is a variable with this value one of them? Texts are offered as
+`@name`."""
+
+_MOST_PATHS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,9 @@ def complete(
     named = find(flag) if equals else None
     if waiting is None and named is not None:
         waiting, begin, typed = named, cursor - len(value), value
-    offered = _values(waiting, namespace, conversations) if waiting else _options(given)
+    offered = _values(waiting, typed, namespace, conversations) if waiting else []
+    if waiting is None or waiting.alone:
+        offered += _options(given)
     return Completion(begin, tuple(name for name in offered if name.startswith(typed)))
 
 
@@ -71,7 +85,7 @@ def _before(text: str) -> tuple[list[Option], Option | None, int | None]:
     pos = assignment(text)[1]
     while (word := read_word(text, pos)) is not None and word.end < len(text):
         pos = word.end
-        if waiting is not None:
+        if waiting is not None and (not waiting.alone or takes(waiting, word)):
             waiting = None
         elif word.text == "--" or not text.startswith("-", word.start):
             return given, None, None
@@ -95,10 +109,28 @@ def _options(given: Sequence[Option]) -> list[str]:
     ]
 
 
-def _values(option: Option, namespace: Mapping[str, object], conversations: Sequence[str]) -> list[str]:
+def _values(
+    option: Option, typed: str, namespace: Mapping[str, object], conversations: Sequence[str]
+) -> list[str]:
     if option.names == "conversation":
         return [quote(name) for name in conversations]
+    found = []
     if option.names:
         fits = KINDS[option.names]
-        return sorted(f"@{n}" for n, value in namespace.items() if not n.startswith("_") and fits(value))
-    return list(option.offers)
+        mark = "@" if option.names == "text" else ""
+        found = sorted(
+            f"{mark}{n}" for n, value in namespace.items() if not n.startswith("_") and fits(value)
+        )
+    return [*found, *option.offers, *(_paths(option.paths, typed) if option.paths else ())]
+
+
+def _paths(pattern: str, typed: str) -> list[str]:
+    """Folders, and files whose names match, in the folder that has been typed."""
+    folder, slash, begin = typed.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}{slash}" or ".").expanduser().iterdir())
+        names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+    except (OSError, ValueError, RuntimeError):  # no such folder, a zero byte, no home
+        return []
+    fits = [n for n in names if n.startswith(begin) and (n[-1] == "/" or re.search(pattern, n))]
+    return [quote(f"{folder}{slash}{n}") for n in fits if begin or not n.startswith(".")][:_MOST_PATHS]

@@ -31,9 +31,8 @@ def dry_run(
         ),
     ]
     for part in prompt.parts:
-        name = f"{{{{ {part.expression} }}}}" if part.expression else "text as written"
-        images = f", {part.images} images" if part.images else ""
-        rows.append(_row(f"{name} ({part.type})", f"{part.characters:,} characters{images}", part.note))
+        images = f", {part.images} image{'s' if part.images > 1 else ''}" if part.images else ""
+        rows.append(_row(f"{part.title} ({part.type})", f"{part.characters:,} characters{images}", part.note))
     return rows, json.dumps(_shortened(plan.request.to_dict()), ensure_ascii=False, indent=2)
 
 

@@ -49,6 +49,10 @@ class Option:
     """Values that Tab offers."""
     names: str = ""
     """The kind of names of the notebook that Tab offers: a key of `completion.KINDS`."""
+    alone: str = ""
+    """Its value where none stands behind it; then a word behind it is its value only if it can be one."""
+    paths: str = ""
+    """Pattern of the names of files that Tab offers; "" for none."""
     repeats: bool = False
     """It may stand several times, and its field is the tuple of the values."""
     check: Callable[[Any], object] | None = None
@@ -96,6 +100,12 @@ def _max_tokens(text: str) -> int:
     if not 1 <= value <= CONTEXT_WINDOW:
         raise ValueError(f"must be a whole number from 1 to {CONTEXT_WINDOW:,}, not {text!r}.")
     return value
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
+        raise ValueError(f"must be a whole number from 1 to 9,999, not {text!r}.")
+    return int(text)
 
 
 def _stop(text: str) -> str:
@@ -149,6 +159,24 @@ class CellOptions:
     cache: str | None = _option(
         "", "5m|1h", "keep the prompt in the server's cache", read=_choice(*CACHE_TTLS), offers=CACHE_TTLS
     )
+    image: tuple[str, ...] = _option(
+        "i",
+        "IMAGE",
+        "show an image: a file, a web address, a figure, image or array of the notebook, clipboard",
+        read=_word,
+        names="image",
+        paths=r"(?i)\.(png|jpe?g|gif|webp|tiff?|bmp)$",
+        offers=("clipboard",),
+        repeats=True,
+    )
+    file: tuple[str, ...] = _option(
+        "f",
+        "FILE",
+        "attach a file with its name: text, a notebook, a PDF (with pypdf)",
+        read=_word,
+        paths=".",
+        repeats=True,
+    )
     stop: tuple[str, ...] = _option(
         "",
         "TEXT",
@@ -158,6 +186,39 @@ class CellOptions:
         check=check_stop_sequences,
     )
     out: str | None = _option("o", "NAME", "put the reply into a variable; also: NAME << …", read=_identifier)
+    tool: tuple[str, ...] = _option(
+        "t",
+        "NAME",
+        "a function of the notebook that the model may call; several times for several",
+        read=_word,
+        names="function",
+        repeats=True,
+    )
+    tool_choice: str | None = _option(
+        "",
+        "auto|any|none",
+        "whether it calls tools: as it likes, at least one first, or none",
+        read=_choice("auto", "any", "none"),
+        offers=("auto", "any", "none"),
+    )
+    max_steps: int | None = _option(
+        "", "N", "most rounds of tool calls, 10 by default; then it has to answer", read=_count
+    )
+    schema: str | None = _option(
+        "",
+        "TYPE",
+        "the reply fills this model, dataclass, TypedDict, list[…] of one, or JSON Schema",
+        read=_word,
+        names="model",
+    )
+    search: int | None = _option(
+        "",
+        "[N]",
+        "let the server search the web, at most N times (5); each search is billed",
+        read=_count,
+        offers=("1", "3", "5", "10"),
+        alone="5",
+    )
     conversation: str | None = _option(
         "c", "NAME", "go on with another conversation of this notebook", read=_word, names="conversation"
     )
@@ -259,8 +320,21 @@ def _unknown(flag: str) -> OptionError:
     return OptionError(f"There is no option {flag}.", hint=f"{meant}{_SEE_HELP}")
 
 
+def takes(option: Option, word: Word | None) -> bool:
+    """Whether the word behind an option that can stand alone is its value."""
+    if word is None or not word.plain:
+        return False
+    try:
+        option.read(word.text)
+    except ValueError:
+        return False
+    return True
+
+
 def _next_value(option: Option, line: str, pos: int) -> tuple[str, int]:
     word = read_word(line, pos)
+    if option.alone and not takes(option, word):
+        return option.alone, pos
     if word is None or (word.plain and (word.text == "--" or word.text.partition("=")[0] in _BY_FLAG)):
         raise OptionError(f"{option.label}: needs a value, {option.metavar}.", hint=_SEE_HELP)
     return word.text, word.end

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..api import Kimi
 from ..errors import OptionError, PromptError
-from ..prompt import Prompt, expand, expand_text
+from ..prompt import ImageLimits, Prompt, attach, expand, expand_text
 from ..session import Plan
-from . import commands
+from . import commands, named
 from .cells import Cells
 from .dry_run import dry_run
 from .options import CellOptions, parse_cell, parse_line
@@ -42,15 +42,29 @@ class Runner:
     def _ask(self, options: CellOptions, template: str) -> None:
         if not template.strip():
             raise PromptError("There is no prompt.", hint="Write it below the %%kimi line.")
-        prompt = expand(template, self._names, raw=options.raw)
+        prompt = self._prompt(options, template)
         plan = self._plan(options, template, prompt)
         if options.dry_run:
             self._show_request(plan, prompt)
             return
+        self._chat.session.warnings += [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
         reply = self._chat.run(plan, self._stage.view(alone=self._cells.alone))
         self._stage.refresh()
         if options.out:
             self._names[options.out] = reply
+
+    def _prompt(self, options: CellOptions, template: str) -> Prompt:
+        settings = self._chat.settings
+        limits = ImageLimits(settings.image_max_bytes, settings.image_max_side)
+        prompt = expand(template, self._names, raw=options.raw, limits=limits)
+        return attach(
+            prompt,
+            self._names,
+            files=options.file,
+            images=options.image,
+            limits=limits,
+            budget=settings.file_max_chars,
+        )
 
     def _plan(self, options: CellOptions, template: str, prompt: Prompt) -> Plan:
         return self._chat.plan(
@@ -68,6 +82,11 @@ class Runner:
             once=options.once,
             append=options.append,
             replay=options.replay,
+            tools=[named.tool(name, self._names, self._chat) for name in options.tool] or None,
+            tool_choice=options.tool_choice,
+            max_steps=options.max_steps,
+            schema=named.schema(options.schema, self._names) if options.schema else None,
+            search=options.search,
         )
 
     def _system(self, options: CellOptions) -> str | None:

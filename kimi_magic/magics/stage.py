@@ -21,6 +21,7 @@ from ..render import ReplyView, bundle, closing_lines, table_html, table_text
 from ..render.tables import Rows
 from ..session import Session
 from ..store import TWIN, twin_of
+from .failures import Failures
 from .notes import notes
 
 
@@ -40,7 +41,9 @@ class Stage:
     """Makes views, and remembers what they showed. session: gives the session, made on first use."""
 
     def __init__(self, shell: Any, settings: KimiMagic, session: Callable[[], Session]) -> None:
-        self._shell = shell
+        self.shell = self._shell = shell
+        self.failures = Failures(shell)
+        """The last exception of the notebook."""
         self._settings = settings
         self._session = session
         self._shown: dict[str, _Shown] = {}  # by the turn's id
@@ -68,7 +71,7 @@ class Stage:
         if self.is_terminal:
             return TerminalView(
                 sys.stdout,
-                lambda ending: closing_lines(self._view_of(ending, self._session().take_warnings())),
+                lambda ending: closing_lines(self._view_of(ending, self._warnings(ending))),
             )
         outputs = ShellOutputs(self._shell)
         if self._is_live and not outputs.captured:
@@ -98,7 +101,7 @@ class Stage:
         turn, plan = ending.stream.turn, ending.stream.plan
         assert turn is not None
         conversation = None if plan.ask.once else plan.ask.conversation
-        warnings = self._session().take_warnings()
+        warnings = self._warnings(ending)
         view = self._view_of(ending, warnings)
         shown = _Shown(display_id, conversation, turn, plan.place, view, warnings)
         data = self._bundle(shown)
@@ -109,6 +112,10 @@ class Stage:
 
     def _bundle(self, shown: _Shown) -> dict[str, Any]:
         return {**bundle(shown.view), TWIN: twin_of(shown.turn, shown.conversation, shown.view.records)}
+
+    def _warnings(self, ending: Ending) -> tuple[str, ...]:
+        """What the user is to be told with this reply, whatever becomes of its turn later."""
+        return (*ending.stream.notes, *self._session().take_warnings())
 
     def _view_of(self, ending: Ending, warnings: tuple[str, ...]) -> ReplyView:
         session, plan, turn = self._session(), ending.stream.plan, ending.stream.turn

@@ -6,6 +6,7 @@ beginning and the end of a table, list or text say most.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 BUDGET = 50_000
@@ -64,3 +65,10 @@ def shown(head: int, tail: int) -> str:
     return " and ".join(
         f"the {which} {number:,}" for which, number in (("first", head), ("last", tail)) if number
     )
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text in a markdown fence that is longer than any inside it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    mark = "`" * (longest + 1)
+    return f"{mark}{language}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}"

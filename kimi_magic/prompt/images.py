@@ -1,20 +1,16 @@
-"""Figures and images of the notebook as image blocks.
+"""Figures and images of the notebook, drawn as PNG.
 
 matplotlib, Pillow, plotly and altair are recognised by the names of their classes, so none of them
-is imported for a prompt without one. All are drawn as PNG, as the figure's own settings say.
+is imported for a prompt without one. Figures are drawn as their own settings say.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import PromptError
-from ..wire import ImageBlock
-
-_PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 
 
 def origins(value: object) -> list[tuple[str, str]]:
@@ -23,16 +19,16 @@ def origins(value: object) -> list[tuple[str, str]]:
 
 
 def is_image(value: object) -> bool:
+    """A figure or an image: what never stands for itself as text."""
     return _drawer(value) is not None
 
 
-def image_block(value: object) -> tuple[ImageBlock, str]:
-    """The image as a block, and a note of what was left out ("" for nothing)."""
+def drawn(value: object) -> tuple[bytes, str]:
+    """The figure or image as a PNG file, and a note of what was left out ("" for nothing)."""
     draw = _drawer(value)
     if draw is None:
         raise PromptError(f"a {type(value).__name__} is not a figure or an image.")
-    png, note = draw(value)
-    return ImageBlock.of("image/png", base64.b64encode(png).decode("ascii")), note
+    return draw(value)
 
 
 def _drawer(value: object) -> Callable[[Any], tuple[bytes, str]] | None:
@@ -52,15 +48,11 @@ def _axes(axes: Any) -> tuple[bytes, str]:
 
 def _pillow(image: Any) -> tuple[bytes, str]:
     """Upright by its EXIF tag; of an animation the frame that it stands at."""
-    from PIL import ImageOps
+    from .raster import encoded, plain
 
     frames = getattr(image, "n_frames", 1)
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode not in _PNG_MODES:
-        upright = upright.convert("I;16" if upright.mode == "I" else "RGB")
-    out = io.BytesIO()
-    upright.save(out, format="png")
-    return out.getvalue(), f"one of {frames} frames" if frames > 1 else ""
+    upright, note = plain(image)
+    return encoded(upright), f"one of {frames} frames" if frames > 1 else note
 
 
 def _plotly(figure: Any) -> tuple[bytes, str]:

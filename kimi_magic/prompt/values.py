@@ -5,8 +5,8 @@
     lists, dicts, sets, dataclasses JSON-like text (`listing`)
     frames, series                  markdown or CSV, or a stated sample (`frames`)
     arrays, tensors                 shape, dtype and values, or a stated sample (`arrays`)
-    figures, images                 an image block (`images`); also a list of nothing but images
-    a reply (`wire.Message`)        its text
+    figures, images                 an image block (`pictures`); also a list of nothing but images
+    a reply                         its text
     exceptions                      type, message and the last calls of the traceback
     functions, classes              their source, where the notebook defines them
     bytes, iterators, methods …     refused, with what to insert instead
@@ -36,8 +36,9 @@ from ..wire import ImageBlock, Message
 from .arrays import array_text, is_array
 from .fit import BUDGET, cut
 from .frames import as_frame, frame_text
-from .images import image_block, is_image, origins
+from .images import is_image, origins
 from .listing import is_container, listing, own_text
+from .pictures import LIMITS, ImageLimits, image_block, shows_picture
 
 _CALLS_SHOWN = 8
 
@@ -64,9 +65,12 @@ class Inserted:
 
     content: tuple[str | ImageBlock, ...]
     note: str = ""
+    apart: bool = False
+    """It is written over several lines (a table, a listing, a traceback), and wants lines of its own. Text
+    of the user's own never does: it is put where it is put."""
 
 
-def insert(value: object, *, spec: str = "", budget: int = BUDGET) -> Inserted:
+def insert(value: object, *, spec: str = "", budget: int = BUDGET, limits: ImageLimits = LIMITS) -> Inserted:
     """What stands for a value in a prompt.
 
     spec: a format spec as in an f-string (`.2f`), used on the value itself; budget: characters.
@@ -75,13 +79,30 @@ def insert(value: object, *, spec: str = "", budget: int = BUDGET) -> Inserted:
     if spec:
         return Inserted((clean(_formatted(value, spec)),))
     if is_image(value):
-        block, note = image_block(value)
+        block, note = image_block(value, limits)
         return Inserted((block,), note)
     if isinstance(value, (list, tuple)) and value and all(is_image(item) for item in value):
-        images = [image_block(item) for item in value]
+        images = [image_block(item, limits) for item in value]
         return Inserted(tuple(block for block, _ in images), next((note for _, note in images if note), ""))
     text, note = _text(value, budget)
-    return Inserted((clean(text),), note)
+    return Inserted((clean(text),), note, apart="\n" in text and not _is_prose(value))
+
+
+def written(
+    value: object, budget: int = BUDGET, limits: ImageLimits = LIMITS
+) -> tuple[tuple[str | ImageBlock, ...], str]:
+    """`insert` for what a tool returned: its content and note. Bytes of an image file are an image here,
+    since a function returns what a prompt would name. Raises as `insert`."""
+    if shows_picture(value):
+        block, note = image_block(value, limits)
+        return (block,), note
+    inserted = insert(value, budget=budget, limits=limits)
+    return inserted.content, inserted.note
+
+
+def _is_prose(value: object) -> bool:
+    """Text, or an object that stands for one (a reply)."""
+    return isinstance(value, (str, Message)) or (dataclasses.is_dataclass(value) and _has_own_str(value))
 
 
 def clean(text: str) -> str:

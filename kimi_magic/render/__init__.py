@@ -11,7 +11,7 @@ style               how it looks
 
 from .footer import footer, money
 from .markdown import Incremental, render_markdown
-from .pieces import sources
+from .pieces import calls, sources
 from .reply import BADGE, ReplyView, bundle, closing_lines
 from .source import plain_text, safe_markdown
 from .tables import ShownUsage, table_html, table_text
@@ -25,6 +25,7 @@ __all__ = [
     "ShownUsage",
     "Terminal",
     "bundle",
+    "calls",
     "closing_lines",
     "footer",
     "money",

@@ -17,8 +17,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-MAX_HIGHLIGHTED = 50_000
+MAX_HIGHLIGHTED = 20_000
 """Characters; a longer block is shown plain, as lexing is the slowest step of all."""
+
+LANGUAGES = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        bash bat batch bib bibtex c c# c++ clojure cmake console cpp cs csharp css cuda cython dart diff
+        docker dockerfile elixir erlang f90 fortran fsharp go golang graphql groovy haskell hs html http
+        ini ipython ipython3 java javascript jl js json json5 jsx julia kotlin latex less lua make
+        makefile markdown mathematica matlab md mysql nim nix numpy objective-c ocaml octave perl
+        php pl plpgsql postgres postgresql powershell prolog protobuf ps1 py py3 pycon pytb python python3
+        pyx r rb rconsole rs rst ruby rust sas scala scheme scss sh shell shell-session sparql sql
+        sqlite3 stan stata swift tcl tex toml ts tsx typescript vb.net verilog vhdl xml yaml yml zig zsh
+        """,
+    )
+)
+"""Languages to colour. Not all that Pygments knows: some of its lexers need minutes for a line that was
+made to stop them (measured: LilyPond, 200 s for 3,000 letters), and the text is not ours."""
 
 CLASSES = {
     "Comment": "kimi-comment",
@@ -57,6 +74,9 @@ STYLE = """
 """
 """Rules for the classes, to be put below a scope of the caller's."""
 
+_ODD = re.compile(r"[^\n]{1001}|\n{50}")
+"""Endless lines and endless gaps: no code has them, and many lexers are quadratic there."""
+
 _LANGUAGE = re.compile(r"[{.\s]*([A-Za-z0-9][\w+#.-]{0,39})", re.ASCII)
 
 
@@ -76,8 +96,9 @@ def code_html(source: str, info: str = "", *, closed: bool = True) -> str:
 
 @lru_cache(maxsize=64)
 def highlight(source: str, name: str) -> str:
-    """`source` escaped, with spans by `CLASSES` where Pygments knows the language `name`."""
-    lexer = _lexer(name) if len(source) <= MAX_HIGHLIGHTED else None
+    """`source` escaped, with spans by `CLASSES` where `name` is one of `LANGUAGES`."""
+    known = name in LANGUAGES and len(source) <= MAX_HIGHLIGHTED and not _ODD.search(source)
+    lexer = _lexer(name) if known else None
     if lexer is None:
         return escape(source)
     runs: list[tuple[str, list[str]]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..wire import (
     Block,
@@ -19,6 +19,7 @@ from ..wire import (
     ServerToolUseBlock,
     TextBlock,
     ThinkingBlock,
+    ToolResultBlock,
     ToolUseBlock,
     WebSearchResultBlock,
 )
@@ -37,12 +38,25 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Data:
+    """Text that is JSON, by a schema."""
+
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """The model's call of a tool of ours."""
 
+    id: str
     name: str
     input: Json
     raw_input: str | None = None
+    result: tuple[Block, ...] | None = None
+    """Text and images; None where it has not come."""
+    is_error: bool = False
+    seconds: float | None = None
+    """How long it took, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +68,26 @@ class Search:
     error: str | None = None
 
 
-Piece = Thinking | Text | Call | Search
+Piece = Thinking | Text | Data | Call | Search
 
 
-def pieces(content: Iterable[Block]) -> list[Piece]:
-    """The pieces of a reply, or of a reply so far. Blocks of unknown kinds show nothing."""
+def pieces(
+    content: Iterable[Block], call_seconds: Sequence[float] = (), *, structured: bool = False
+) -> list[Piece]:
+    """The pieces of a reply, or of a reply so far, the results of its calls among the content. Blocks of
+    unknown kinds show nothing. call_seconds: of the calls, in order. structured: text is JSON."""
     out: list[Piece] = []
+    calls: dict[str, list[int]] = {}  # id of a call → the places of those without a result; ids may repeat
+    timed = iter(call_seconds)
     sources: dict[str, int] = {}
     searches: dict[str, int] = {}  # id of the server's call → its place in `out`
     for block in content:
         match block:
+            case TextBlock() if structured:
+                if out and isinstance(out[-1], Data):
+                    out[-1] = Data(out[-1].json + block.text)
+                elif block.text:
+                    out.append(Data(block.text))
             case TextBlock():
                 text = block.text + _marks(block.citations, sources)
                 if out and isinstance(out[-1], Text):
@@ -78,7 +102,11 @@ def pieces(content: Iterable[Block]) -> list[Piece]:
                 searches[block.id] = len(out)
                 out.append(Search(str(block.input.get("query", ""))))
             case ToolUseBlock():
-                out.append(Call(block.name, block.input, block.raw_input))
+                calls.setdefault(block.id, []).append(len(out))
+                out.append(Call(block.id, block.name, block.input, block.raw_input))
+            case ToolResultBlock() if calls.get(block.tool_use_id):
+                asked = calls[block.tool_use_id].pop(0)
+                out[asked] = _answered(out[asked], block, next(timed, None))
             case WebSearchResultBlock():
                 found = Search("", tuple(block.results), block.error_code)
                 place = searches.get(block.tool_use_id)
@@ -89,6 +117,32 @@ def pieces(content: Iterable[Block]) -> list[Piece]:
                     assert isinstance(called, Search)
                     out[place] = Search(called.query, found.results, found.error)
     return out
+
+
+def calls(found: Iterable[Piece]) -> list[Json]:
+    """The calls as flat records: id, name, input, result (its text; an image says what it is), is_error,
+    seconds."""
+    return [
+        {
+            "id": piece.id,
+            "name": piece.name,
+            "input": piece.input,
+            "result": None if piece.result is None else "\n".join(map(_result_text, piece.result)),
+            "is_error": None if piece.result is None else piece.is_error,
+            "seconds": piece.seconds,
+        }
+        for piece in found
+        if isinstance(piece, Call)
+    ]
+
+
+def _result_text(block: Block) -> str:
+    return block.text if isinstance(block, TextBlock) else f"[{block.type}]"
+
+
+def _answered(call: Piece, result: ToolResultBlock, seconds: float | None) -> Call:
+    assert isinstance(call, Call)
+    return replace(call, result=tuple(result.content), is_error=result.is_error, seconds=seconds)
 
 
 def sources(content: Iterable[Block]) -> list[Json]:

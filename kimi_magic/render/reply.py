@@ -8,17 +8,19 @@ output is static and complete in each of its types, and says when a simulator ma
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from ..usage import Price, Record
-from ..wire import Block, Json
+from ..wire import IMAGE_TYPES, Block, ImageBlock, Json, TextBlock
 from . import style
+from .data import data_html, data_markdown
 from .footer import details, footer, seconds
 from .markdown import render_markdown
-from .pieces import Call, Piece, Search, Text, Thinking, pieces, sources
+from .pieces import Call, Data, Piece, Search, Text, Thinking, pieces, sources
 from .sanitise import clean, safe_url
 from .source import plain_text, safe_markdown
 
@@ -38,6 +40,13 @@ class ReplyView:
     """Why the reply is not whole; empty for one that is."""
     simulated: bool = False
     thinking_seconds: float | None = None
+    call_seconds: tuple[float, ...] = ()
+    """How long each tool call took, in order."""
+    structured: bool = False
+    """Its text is JSON that follows a schema."""
+
+    def pieces(self) -> list[Piece]:
+        return pieces(self.content, self.call_seconds, structured=self.structured)
 
 
 def bundle(view: ReplyView) -> dict[str, Any]:
@@ -51,7 +60,7 @@ def bundle(view: ReplyView) -> dict[str, Any]:
 def html(view: ReplyView) -> str:
     """The whole reply, finished. Of one that failed before it began there is the footer alone: the
     error stands right below it."""
-    shown = [piece_html(piece, view) for piece in pieces(view.content)]
+    shown = [piece_html(piece, view) for piece in view.pieces()]
     if not shown and view.failure:
         return wrapped(ending_html(replace(view, failure="")))
     body = [badge_html()] if view.simulated else []
@@ -77,6 +86,8 @@ def piece_html(piece: Piece, view: ReplyView) -> str:
             return thinking_html(thought, _thought_about(view), redacted=redacted)
         case Text(source):
             return f'<div class="kimi-text">{render_markdown(source)}</div>'
+        case Data(source):
+            return data_html(source)
         case Call():
             return call_html(piece)
         case Search():
@@ -100,15 +111,44 @@ def _thought_about(view: ReplyView) -> str:
     return " · ".join(parts + ([f"{tokens:,} tokens"] if tokens else []))
 
 
-def call_html(call: Call) -> str:
-    """A tool call: its name and arguments."""
+def call_html(call: Call, *, runs: bool = False) -> str:
+    """A tool call: its name, arguments, result and time. runs: a call without a result is under way."""
     arguments = call.raw_input if call.raw_input is not None else _pretty(call.input)
     cut = " (the arguments are not valid JSON)" if call.raw_input is not None else ""
+    body = f'<pre style="{style.PRE}">{escape(clean(arguments))}</pre>' if call.input or cut else ""
+    for block in call.result or ():
+        body += result_html(block, is_error=call.is_error)
+    shows_image = any(isinstance(block, ImageBlock) for block in call.result or ())
     return (
-        f'<details class="kimi-tool" style="{style.BOX}"><summary style="{style.SUMMARY}">'
-        f"Tool · <code>{escape(clean(call.name))}</code>{cut}</summary>"
-        f'<pre style="{style.PRE}">{escape(clean(arguments))}</pre></details>'
+        f'<details{" open" if shows_image else ""} class="kimi-tool" style="{style.BOX}">'
+        f'<summary style="{style.SUMMARY}">Tool · <code>{escape(clean(call.name))}</code>{cut}'
+        f" · {escape(call_state(call, runs=runs))}</summary>{body}</details>"
     )
+
+
+def call_state(call: Call, *, runs: bool = False) -> str:
+    """In a word or two: whether it ran, and how long."""
+    if call.result is None:
+        return "running …" if runs else "not run"
+    state = ["failed"] if call.is_error else []
+    took = [seconds(call.seconds)] if call.seconds is not None else []
+    return " · ".join(state + took) or "done"
+
+
+def result_html(block: Block, *, is_error: bool) -> str:
+    """A part of a result: text in a box that scrolls, or an image."""
+    if isinstance(block, TextBlock):
+        look = style.RESULT_ERROR if is_error else style.RESULT
+        return f'<pre style="{look}">{escape(clean(block.text))}</pre>'
+    source = block.source if isinstance(block, ImageBlock) else {}
+    data = str(source.get("data") or "")
+    if source.get("media_type") in IMAGE_TYPES and _BASE64.fullmatch(data):
+        address = f"data:{source['media_type']};base64,{data}"
+        return f'<img alt="image that the tool returned" style="{style.IMAGE}" src="{address}">'
+    return f'<p style="{style.QUIET}">[{escape(clean(block.type or "block"))}]</p>'
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def search_html(search: Search) -> str:
@@ -162,7 +202,9 @@ def ending_html(view: ReplyView) -> str:
 def markdown(view: ReplyView) -> str:
     """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone."""
     parts = [f"*{BADGE}*"] if view.simulated else []
-    parts += [safe_markdown(p.markdown) for p in pieces(view.content) if isinstance(p, Text)]
+    found = view.pieces()
+    parts += [safe_markdown(p.markdown) for p in found if isinstance(p, Text)]
+    parts += [safe_markdown(data_markdown(p.json)) for p in found if isinstance(p, Data)]
     cited = sources(view.content)
     parts += ["\n".join(f"{n}. {_link_markdown(s)}" for n, s in enumerate(cited, 1))] if cited else []
     parts += [f"*{safe_markdown(_one_line(line))}*" for line in (view.failure, *view.notes) if line]
@@ -172,7 +214,9 @@ def markdown(view: ReplyView) -> str:
 def text(view: ReplyView) -> str:
     """Plain text: the markdown as the model wrote it, without thinking."""
     parts = [f"[{BADGE}]"] if view.simulated else []
-    parts += [plain_text(p.markdown) for p in pieces(view.content) if isinstance(p, Text)]
+    found = view.pieces()
+    parts += [plain_text(p.markdown) for p in found if isinstance(p, Text)]
+    parts += [clean(p.json) for p in found if isinstance(p, Data)]
     cited = sources(view.content)
     parts += [
         "\n".join(

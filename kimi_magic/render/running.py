@@ -6,8 +6,8 @@ from html import escape
 
 from . import style
 from .footer import seconds
-from .pieces import Piece, Search, Thinking
-from .reply import ReplyView, badge_html, piece_html, wrapped
+from .pieces import Call, Piece, Search, Thinking
+from .reply import ReplyView, badge_html, call_html, piece_html, wrapped
 from .sanitise import clean
 
 FOLLOWED = 20_000
@@ -31,6 +31,8 @@ def piece(part: Piece, thought_for: float | None) -> str:
     """A piece that may still grow (texts grow elsewhere: they are rendered bit by bit)."""
     if isinstance(part, Thinking) and not part.redacted:
         return thinking(part.text, seconds(thought_for) if thought_for is not None else "")
+    if isinstance(part, Call):
+        return call_html(part, runs=True)
     if isinstance(part, Search) and not part.results and not part.error:
         return piece_html(part, ReplyView(()))
     return piece_html(part, ReplyView((), thinking_seconds=thought_for))

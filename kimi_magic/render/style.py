@@ -27,13 +27,18 @@ NOTE = "border-left:3px solid rgba(200,130,0,.8);padding:.1em .8em;margin:.5em 0
 FAILURE = "border-left:3px solid rgba(210,60,60,.85);padding:.1em .8em;margin:.5em 0;font-size:92%"
 FOOTER = f"{QUIET};border-top:{LINE};margin-top:.9em;padding-top:.35em"
 PRE = "white-space:pre-wrap;overflow:auto;max-height:20em;margin:.4em 0"
+RESULT = f"{PRE};border-top:{LINE};padding-top:.4em"
+RESULT_ERROR = f"{RESULT};border-left:3px solid rgba(210,60,60,.85);padding-left:.6em"
+IMAGE = "max-width:100%;max-height:30em;display:block;margin:.4em 0"
 CELL = "padding:.1em .9em .1em 0;text-align:left;border:0"
 
 WRAPPER_CLASS = "kimi jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore"
 """The front end's own typography; math only where a formula's own class says so."""
 
 _RULES = """
-.kimi { max-width: 60em }
+.kimi { max-width: 60em; padding-right: 0 }
+.jupyter-widgets .kimi { padding-right: 20px }
+.kimi table { margin-left: 0; margin-right: 0 }
 .kimi summary:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px }
 .kimi .kimi-text > :first-child { margin-top: 0 }
 .kimi section { overflow-x: auto; overflow-y: hidden }

@@ -26,10 +26,10 @@ def table_html(rows: Rows, caption: str = "") -> str:
         "<tr>" + "".join(_cell(name, row[name], style) for name, style in styles.items()) + "</tr>"
         for row in rows
     )
-    title = f'<caption style="text-align:left">{escape(clean(caption))}</caption>' if caption else ""
+    title = f'<p style="margin:.3em 0">{escape(clean(caption))}</p>' if caption else ""
     return (
-        f'<div class="jp-RenderedHTMLCommon" style="overflow-x:auto"><table>{title}'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="jp-RenderedHTMLCommon">{title}<div style="overflow-x:auto"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
     )
 
 

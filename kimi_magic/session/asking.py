@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..conversation import Place
-from ..wire import EFFORTS, MODELS, Block, Request
+from ..tools import Schema, Tool
+from ..wire import EFFORTS, MODELS, WEB_SEARCH, Block, Json, Request
+from .steps import MAX_STEPS
 
 MAX_TOKENS: Mapping[str, int] = {"low": 16_384, "high": 32_768, "max": 65_536}
 """Default of `max_tokens` by what the server makes of the effort: thinking counts too, and more of
@@ -36,9 +38,27 @@ class Ask:
     """Neither read nor write the conversation."""
     append: bool = False
     """Add a turn even where the cell has one."""
-
+    compact: bool = False
+    """The reply sums up the path, and goes into its place."""
+    tools: tuple[Tool, ...] = ()
+    """What the model may call, sorted by name (`tools.function_tools`)."""
+    tool_choice: str | None = None
+    """auto, any (for the first reply) or none."""
+    max_steps: int = MAX_STEPS
+    """Rounds of tool calls, at most."""
+    schema: Schema | None = None
+    """What the reply has to fill."""
+    search: int | None = None
+    """How often the server may search for one reply; None for never."""
     replay: str = "off"
     """off: ask; auto: show what was recorded for the same request, else ask; only: never ask."""
+
+    def tool_list(self) -> tuple[Json, ...]:
+        """`Request.tools`, by name: their order is part of what the server caches."""
+        listed = [tool.to_json() for tool in self.tools]
+        if self.search is not None:
+            listed.append({**WEB_SEARCH, "max_uses": self.search})
+        return tuple(sorted(listed, key=lambda tool: str(tool["name"])))
 
     def limit(self) -> int:
         """`max_tokens`, or the default that suits the effort."""
@@ -52,3 +72,5 @@ class Plan:
     ask: Ask
     request: Request
     place: Place = field(default_factory=lambda: Place(None))
+    warning: str = ""
+    """A line for the user about the size of the request."""

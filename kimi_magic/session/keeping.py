@@ -1,22 +1,24 @@
 """What a session puts into the store, and what happens when it cannot.
 
-A turn that could not be kept stays in memory and is written with the next one; the user hears of it
-once, in a line, and the notebook goes on.
+A turn that could not be kept stays in memory and is written with the next one that can be; the user
+hears of it once, in a line, and the notebook goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..conversation import Conversation, Turn
 from ..errors import StoreError
-from ..store import Store
+from ..store import Found, Store
 from ..usage import Record
 
 ANOTHER_KERNEL = (
-    "Another kernel has written to this conversation meanwhile; its turns are kept beside these"
-    " (%kimi restore shows them)."
+    "Another kernel has written to this conversation meanwhile; its turns stand beside these"
+    " (%kimi branches shows them)."
 )
+WRITTEN = "The store can be written again: what had waited is kept now."
 
 
 class Keeping:
@@ -25,42 +27,62 @@ class Keeping:
     def __init__(self, store: Store | None, notebook: str) -> None:
         self.store = store
         self._notebook = notebook
-        self._waiting: dict[str, list[Turn]] = {}  # by conversation
+        self._loaded = False
+        self._waiting: dict[str, tuple[Conversation, list[Turn]]] = {}  # by the conversation's name
         self._records: list[Record] = []
         self._said: set[str] = set()
 
-    def load(self) -> tuple[dict[str, Conversation], list[Record], list[str]]:
-        """Conversations, usage records and warnings."""
+    def load(self) -> Found:
+        """What the store has of this notebook; its problems are lines for the user."""
         if self.store is None:
-            return {}, [], []
+            return Found()
         try:
-            return self.store.load(self._notebook), self.store.records(self._notebook), []
+            found = self.store.load(self._notebook)
         except StoreError as error:
-            return {}, [], self._once(str(error))
+            return Found(problems=self._once(str(error)))
+        self._loaded = True
+        return found
 
     def keep(
         self, conversation: Conversation | None, turns: Iterable[Turn] = (), records: Iterable[Record] = ()
-    ) -> list[str]:
-        """Store what is new, and what waits; warnings for the user."""
+    ) -> Found:
+        """Store what is new, and what waits. What comes back is news for the session: what others have
+        written meanwhile, or all that is there where it could not be read before; and lines for the user."""
+        if self.store is None:
+            return Found()
         self._records += records
         if conversation is not None:
-            self._waiting.setdefault(conversation.name, []).extend(turns)
-        if self.store is None:
-            return []
+            waiting = self._waiting.get(conversation.name, (conversation, []))[1]
+            self._waiting[conversation.name] = (conversation, [*waiting, *turns])
         try:
-            if conversation is None:
-                self.store.keep_records(self._records)
-                foreign = False
-            else:
-                waiting = self._waiting[conversation.name]
-                foreign = self.store.keep(self._notebook, conversation, waiting, self._records)
-                self._waiting[conversation.name] = []
-            self._records = []
+            news = Found() if self._loaded else self.store.load(self._notebook)
+            self._loaded = True
+            foreign = self._write(self.store)
         except StoreError as error:
-            return self._once(f"{error} Nothing is lost while this kernel runs.")
-        return self._once(ANOTHER_KERNEL) if foreign else []
+            return Found(problems=self._once(str(error)))
+        problems = self._once(WRITTEN) if self._said - {ANOTHER_KERNEL, WRITTEN} else ()
+        self._said &= {ANOTHER_KERNEL}
+        if foreign:
+            problems += self._once(ANOTHER_KERNEL)
+        return replace(
+            news, conversations={**news.conversations, **foreign}, problems=(*news.problems, *problems)
+        )
 
-    def _once(self, warning: str) -> list[str]:
-        new = [warning] if warning not in self._said else []
+    def _write(self, store: Store) -> dict[str, Conversation]:
+        """Write all that waits; conversations, as stored, that another kernel has written to."""
+        changed = []
+        for name, (conversation, turns) in list(self._waiting.items()):
+            if store.keep(self._notebook, conversation, turns, self._records):
+                changed.append(name)
+            del self._waiting[name]
+            self._records = []
+        if self._records:
+            store.keep_records(self._notebook, self._records)
+            self._records = []
+        stored = store.load(self._notebook).conversations if changed else {}
+        return {name: stored[name] for name in changed}
+
+    def _once(self, warning: str) -> tuple[str, ...]:
+        new = () if warning in self._said else (warning,)
         self._said.add(warning)
         return new

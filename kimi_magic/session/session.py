@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 
 from ..client import AsyncClient
 from ..conversation import COMPLETE, Conversation, Place, Turn
+from ..errors import RequestError
 from ..recordings import Library
 from ..store import Store
 from ..usage import PRICES, Price, Record
 from ..wire import Request, user
+from . import window
 from .asking import Ask, Plan
 from .keeping import Keeping
 from .turns import Surroundings, TurnStream
+from .window import Window
 
 
 def _utc_now() -> datetime:
@@ -50,19 +53,20 @@ class Session:
     ) -> None:
         self.client = client
         self._keeping = Keeping(store, notebook or f"kernel {_new_id()}")
-        conversations, records, warnings = self._keeping.load()
-        self.warnings: list[str] = warnings
+        found = self._keeping.load()
+        self.warnings: list[str] = list(found.problems)
         """Lines that the user has not been told yet."""
-        self.conversations: dict[str, Conversation] = {"main": Conversation("main"), **conversations}
+        self.conversations: dict[str, Conversation] = {"main": Conversation("main"), **found.conversations}
         self.current = "main"
         """Name of the conversation that cells without `-c` are in."""
-        self.records: list[Record] = records
+        self.records: list[Record] = list(found.records)
         """The ledger: one record a request, oldest first."""
         self.last: Turn | None = None
         """The turn that ended last, however it ended."""
         self._library = library if library is not None else Library()
         self._replayer = replayer
         self._indexed: set[str] = set()  # turns that the library has
+        self._window = Window()
         self._around = Surroundings(self._client_for, replayer, notebook, dict(prices), utc, clock)
         self._new_id = new_id
 
@@ -84,35 +88,58 @@ class Session:
         known = self.conversation(conversation.name).turns
         self.conversations[conversation.name] = conversation
         new = [turn for key, turn in conversation.turns.items() if key not in known]
-        self.warnings += self._keeping.keep(conversation, new)
+        self._keep(conversation, new)
 
     def add_records(self, records: Iterable[Record]) -> None:
         """Put records that came with a notebook into the ledger, those that it does not have."""
         known = {(r.turn, r.time) for r in self.records}
         new = [r for r in records if (r.turn, r.time) not in known]
         self.records += new
-        self.warnings += self._keeping.keep(None, records=new)
+        self._keep(None, records=new)
+
+    def _keep(
+        self, conversation: Conversation | None, turns: Iterable[Turn] = (), records: Iterable[Record] = ()
+    ) -> None:
+        """Store what is new here, and take in what is new there."""
+        news = self._keeping.keep(conversation, turns, records)
+        for name, found in news.conversations.items():
+            here = self.conversations.get(name)
+            is_used = here is not None and bool(here.turns)
+            self.conversations[name] = here.with_others(found.turns) if here and is_used else found
+        self.records[:0] = news.records
+        self.warnings += news.problems
 
     def plan(self, ask: Ask) -> Plan:
         """The request that `ask` makes. Raises `RequestError` for what the API page rules out."""
         conversation = self.conversation(ask.conversation)
         if ask.new and not ask.once:
             conversation = conversation.fresh()
-        place = Place(None) if ask.once else conversation.place(ask.cell, append=ask.append)
+        place = _place(ask, conversation)
+        before = place.parent or place.compacts
         request = Request(
-            messages=(*conversation.messages(place.parent), user(ask.content)),
+            messages=(*conversation.messages(before), user(ask.content)),
             model=ask.model,
             max_tokens=ask.limit(),
             system=ask.system if ask.system is not None else (None if ask.once else conversation.system),
             effort=ask.effort,
             cache_ttl=ask.cache_ttl,
             stop_sequences=ask.stop_sequences,
+            tools=ask.tool_list(),
+            tool_choice=ask.tool_choice,
+            schema=ask.schema.json if ask.schema is not None else None,
         )
+        if ask.tool_choice is not None and not request.tools:
+            raise RequestError(
+                f"tool_choice: {ask.tool_choice}, and there are no tools.", hint="Name one with -t."
+            )
         self.client.check(request)
-        return Plan(ask, request, place)
+        used = self._window.tokens(request, conversation.path_to(before))
+        window.check(used)
+        return Plan(ask, request, place, window.warning(used))
 
     def start(self, plan: Plan) -> TurnStream:
         """The turn, about to run: iterate its `events()`."""
+        self.warnings += [plan.warning] * bool(plan.warning)
         return TurnStream(plan, self._new_id(), self._around, self._end)
 
     def _end(self, stream: TurnStream) -> None:
@@ -127,7 +154,7 @@ class Session:
                 conversation = conversation.fresh()
             conversation = conversation.with_turn(turn)
             self.conversations[conversation.name] = conversation
-        self.warnings += self._keeping.keep(conversation, [turn], stream.records)
+        self._keep(conversation, [turn], stream.records)
 
     def _client_for(self, request: Request, mode: str) -> AsyncClient:
         """Where a request goes: to the recordings where they have it, else to the server, if asking
@@ -135,7 +162,7 @@ class Session:
         if mode == "off" or self._replayer is None:
             return self.client
         self._index()
-        if self._library.find(request.fingerprint()) is not None:
+        if request.fingerprint() in self._library:
             return self._replayer
         if mode == "only":
             raise self._library.miss(request.to_dict())
@@ -147,10 +174,15 @@ class Session:
             for turn in conversation.turns.values():
                 if turn.id not in self._indexed:
                     self._indexed.add(turn.id)
-                    before = conversation.messages(turn.parent)
-                    self._library.add_turn(turn, "the notebook's conversation", before)
+                    self._library.add_turn(turn, "the notebook's conversation", conversation)
 
     def take_warnings(self) -> tuple[str, ...]:
         """What the user is to be told, once."""
         warnings, self.warnings = tuple(self.warnings), []
         return warnings
+
+
+def _place(ask: Ask, conversation: Conversation) -> Place:
+    if ask.compact:
+        return conversation.compaction()
+    return Place(None) if ask.once else conversation.place(ask.cell, append=ask.append)

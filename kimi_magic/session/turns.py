@@ -3,21 +3,25 @@ a `Turn` that holds what arrived, and one usage record for each request that it 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from ..client import AsyncClient, AsyncMessageStream
 from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Exchange, Turn
-from ..errors import KimiError
+from ..errors import CutReplyError, KimiError, RefusedReplyError
 from ..retry import Attempt
 from ..stream import ContentBlockStart, Event
+from ..tools import Outcome
 from ..usage import Price, Record, with_counts
-from ..wire import Block, Json, Message, Request, TextBlock, content_blocks
+from ..wire import Block, Json, Message, Request, TextBlock, ToolUseBlock
 from .asking import Plan
-from .steps import steps
+from .calls import ToolCalls, Waiting
+from .steps import Said, Step, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,15 @@ class Surroundings:
     """Seconds, monotonic."""
 
 
+_BY_ERROR: dict[type[KimiError], str] = {CutReplyError: CUT, RefusedReplyError: REFUSED}
+"""What becomes of a turn that this error ended; others failed."""
+
+
 class TurnStream:
     """Iterate `events()` once; then `turn`, `records` and `error` say what came of it.
 
-    Events are those of the client's stream: the API's, and a `retry.Attempt` before a further try.
+    Events are those of the client's stream: the API's, and a `retry.Attempt` before a further try; and
+    `ToolCalls`, after which the turn waits for each to be answered (`answer`).
     ended: told when the turn is there, before `events` ends or raises.
     """
 
@@ -49,12 +58,20 @@ class TurnStream:
         self.turn: Turn | None = None
         self.records: list[Record] = []
         self.error: KimiError | None = None
+        self.value: Any = None
+        """What a structured reply holds, as its schema's type."""
+        self.notes: list[str] = []
+        """Lines for the user about the tools."""
+        self.call_seconds: list[float] = []
+        """How long each call took, in order."""
         self._id = turn_id
         self._around = around
         self._ended = ended
         self._time = around.utc()
         self._stream: AsyncMessageStream | None = None
-        self._before: list[Json] = []  # content of the replies before the one under way
+        self._said: list[Said] = []  # the messages that are whole
+        self._is_open = False  # a reply is under way, and not in `_said` yet
+        self._waiting = Waiting()
         self._exchanges: list[Exchange] = []
 
     @property
@@ -65,42 +82,89 @@ class TurnStream:
     def so_far(self) -> tuple[tuple[Block, ...], bool]:
         """All content of the turn as far as it has come, and whether a simulator sends it. To be
         called in the thread that iterates `events`."""
-        content = (*content_blocks(self._before), *self.message.content)
-        return content, self._stream is not None and self._stream.simulated
+        content = [block for message in self._messages(self._waiting.done) for block in message.content]
+        return tuple(content), self._stream is not None and self._stream.simulated
+
+    def answer(self, outcome: Outcome, seconds: float) -> None:
+        """What came of the next of the calls. From any thread."""
+        self._waiting.tell(lambda: self._take(outcome, seconds))
+
+    def _take(self, outcome: Outcome, seconds: float) -> None:
+        call = self._waiting.take(outcome)
+        self.call_seconds.append(seconds)
+        if outcome.note:
+            self.notes.append(f"Tool {call.name}: {outcome.note} of what it gave.")
 
     @property
     def price(self) -> Price | None:
         return self._around.prices.get(self.plan.request.model)
 
-    async def events(self) -> AsyncGenerator[Event | Attempt, None]:
+    async def events(self) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
         """Ask, and yield what comes. Raises the `KimiError` that ended it, after the turn is kept."""
-        status, replies = INTERRUPTED, None
-        loop = steps(self.plan.request)
-        request: Request | None = next(loop)
+        status, ask = INTERRUPTED, self.plan.ask
+        loop = steps(self.plan.request, self._said, ask.max_steps)
+        step: Step | None = next(loop)
         try:
-            while request is not None:
-                async with aclosing(self._one(request)) as events:
+            while step is not None:
+                async with aclosing(self._taken(step)) as events:
                     async for event in events:
                         yield event
-                self._exchanges.append(_exchange(request, self.message))
+                answer = self.message if isinstance(step, Request) else self._waiting.results()
+                self._is_open, self._waiting = False, Waiting()
                 try:
-                    request = loop.send(self.message)
-                    self._before += [b.json for b in self.message.content]
-                except StopIteration as end:
-                    request, replies = None, end.value
-                    status = _status_of(self.message, end.value)
+                    step = loop.send(answer)
+                except StopIteration:
+                    step = None
+            status = _status_of(self.message, self._said)
+            self._read_value()
         except KimiError as error:
-            status, self.error = FAILED, error
+            status, self.error = _BY_ERROR.get(type(error), FAILED), error
             raise
         finally:
-            self.turn = self._as_turn(status, self._partial() if replies is None else replies)
+            self.turn = self._as_turn(
+                status, tuple(m.to_json() for m in self._messages(self._waiting.results()))
+            )
             self._ended(self)
+
+    async def _taken(self, step: Step) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
+        """One step of the turn: a request, or calls that somebody runs."""
+        if isinstance(step, Request):
+            async with aclosing(self._one(step)) as events:
+                async for event in events:
+                    yield event
+            self._exchanges.append(_exchange(step, self.message))
+            return
+        self._waiting = Waiting(step, asyncio.get_running_loop())
+        yield ToolCalls(step, self.plan.ask.tools)
+        await self._waiting.answered.wait()
+        rounds = sum(message.role == "assistant" for message in self._said)
+        if rounds == self.plan.ask.max_steps:
+            self.notes.append(
+                f"Tools were called {rounds} times in a row, the limit (--max-steps); then it had to answer."
+            )
+
+    def _read_value(self) -> None:
+        """The value of a structured reply. Raises `SchemaError`."""
+        if self.plan.ask.schema is not None:
+            last = self._said[-1].content if self._said else []
+            text = "".join(b.text for b in last if isinstance(b, TextBlock))
+            self.value = self.plan.ask.schema.read(text, replace(self.message, content=tuple(last)))
+
+    def _messages(self, results: Sequence[Block]) -> list[Said]:
+        """What was said after the user's message, so far. results: of the calls that run."""
+        messages = list(self._said)
+        if self._is_open and self.message.content:
+            begun = messages.pop().content if messages and messages[-1].role == "assistant" else []
+            messages.append(Said("assistant", [*begun, *self.message.content]))  # begun: before a pause
+        if results:
+            messages.append(Said("user", list(results)))
+        return messages
 
     async def _one(self, request: Request) -> AsyncGenerator[Event | Attempt, None]:
         """One request of the turn, and its record."""
         record = self._blank(request)
         began, first = self._around.clock(), None
-        self._stream = None  # what came before it is in `_before`
+        self._stream, self._is_open = None, True  # what came before it is in `_said`
         client = self._around.client_for(request, self.plan.ask.replay)
         record = replace(record, replayed=client is self._around.replayer)
         stream = self._stream = client.stream(request)
@@ -144,10 +208,6 @@ class TurnStream:
         counted = with_counts(record, message.usage, self.price, ttl)
         return replace(counted, cost=Decimal(0)) if record.replayed else counted
 
-    def _partial(self) -> tuple[Json, ...]:
-        content = self._before + [b.json for b in self.message.content]
-        return ({"role": "assistant", "content": content},) if content else ()
-
     def _as_turn(self, status: str, replies: tuple[Json, ...]) -> Turn:
         ask, request = self.plan.ask, self.plan.request
         return Turn(
@@ -165,6 +225,7 @@ class TurnStream:
             simulated=any(record.simulated for record in self.records),
             settings={k: v for k, v in request.to_dict().items() if k != "messages"},
             exchanges=tuple(self._exchanges),
+            compacts=self.plan.place.compacts,
         )
 
 
@@ -174,11 +235,12 @@ def _exchange(request: Request, message: Message) -> Exchange:
     return Exchange(request.fingerprint(), len(content), whole)
 
 
-def _status_of(message: Message, replies: tuple[Json, ...]) -> str:
-    """Whether a reply that ended by itself can be sent back: it has text, and no call of ours is
-    left without a result."""
+def _status_of(message: Message, said: list[Said]) -> str:
+    """Whether a reply that ended by itself can be sent back: its last message has text, and no call of
+    ours is left without a result."""
     if message.stop_reason == "refusal":
         return REFUSED
-    blocks = [b for reply in replies for b in content_blocks(reply["content"])]
-    answered = any(isinstance(b, TextBlock) and b.text.strip() for b in blocks)
-    return COMPLETE if answered and not message.tool_uses and message.stop_reason != "pause_turn" else CUT
+    last = said[-1].content if said and said[-1].role == "assistant" else []
+    answered = any(isinstance(b, TextBlock) and b.text.strip() for b in last)
+    calls = any(type(b) is ToolUseBlock for b in last)
+    return COMPLETE if answered and not calls and message.stop_reason != "pause_turn" else CUT

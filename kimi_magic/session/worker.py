@@ -12,12 +12,14 @@ import os
 import queue
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent import futures
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 from ..errors import Interrupted
 
 T = TypeVar("T")
+_CLOSED = "The reply was ended: kimi_magic was unloaded."
 _GRACE = 2.0  # seconds to wait for a cancelled task to tidy up
 
 
@@ -59,7 +61,7 @@ class Worker:
                     kind, value = items.get(timeout=tick)
                 except queue.Empty:
                     if task.ended.is_set() and items.empty():
-                        raise Interrupted("The reply was ended: kimi_magic was unloaded.") from None
+                        raise Interrupted(_CLOSED) from None
                     kind, value = "event", None
                 if kind == "error":
                     raise value
@@ -70,7 +72,8 @@ class Worker:
             task.cancel()
 
     def call(self, look: Callable[[], T]) -> T:
-        """What `look` returns, run in the loop: between two events, never in the middle of one."""
+        """What `look` returns, run in the loop: between two events, never in the middle of one. Raises
+        `Interrupted` when the worker is closed meanwhile."""
 
         async def looked() -> T:
             return look()
@@ -79,7 +82,10 @@ class Worker:
             if self._loop is None:
                 return look()  # nothing runs that it could disturb
             answer = asyncio.run_coroutine_threadsafe(looked(), self._loop)
-        return answer.result()
+        try:
+            return answer.result()
+        except futures.CancelledError:
+            raise Interrupted(_CLOSED) from None
 
     def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run it in the loop to its end, for a moment at most; nothing where there is no loop."""

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import count as counting
 
+from ..pixels import pixel_size
 from ..wire import Json
 from . import tables, tokens
 from .cache import as_blocks
 from .directives import KNOWN
-from .images import pixel_size
 from .phrases import CHINESE, ENGLISH, Phrases
 from .reading import Reading, shorten
 

@@ -4,18 +4,21 @@ place        where the state lives
 database     conversations and the ledger in one SQLite file, one durable write a turn
 migrations   the schema, step by step, each step by its name
 twins        turns that travel in the outputs of a notebook
+found        what the two above give back
+sealed       JSON text with its hash
 files        a conversation as a JSON file, as markdown, as a Python script
 """
 
 from .database import Store
 from .files import export_markdown, export_script, load_conversation, save_conversation
+from .found import Found
 from .place import store_path
-from .twins import TWIN, Twins, read_twins, twin_of
+from .twins import TWIN, read_twins, twin_of
 
 __all__ = [
     "TWIN",
+    "Found",
     "Store",
-    "Twins",
     "export_markdown",
     "export_script",
     "load_conversation",

@@ -7,71 +7,73 @@ Rules:
 - any number of kernels may write: each write waits its turn, and nothing is overwritten but the
   head. `keep` says when another kernel has moved the head meanwhile; the turns of both are there;
 - a turn is stored as its JSON with the hash of it: `verify` finds what was changed behind our back;
-- the file and its folder are the user's alone (modes 0600 and 0700).
+- the file and its folder are the user's alone (modes 0600 and 0700);
+- the file is opened at each use until that succeeds: a folder that cannot be written now may be
+  writable later. A forked process opens it anew.
 
 Every failure is a `StoreError` of one line.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from ..conversation import Conversation, Turn
-from ..errors import StoreError
+from ..errors import ConversationError, StoreError
 from ..usage import Record
+from .found import Found, newest, rooted
 from .migrations import MIGRATIONS
+from .sealed import digest, parse, seal
 
 BUSY = 10.0  # seconds to wait for another kernel's write
-_ELSEWHERE = "The notebook goes on in memory; set KIMI_MAGIC_HOME to a folder that can be written."
+_ELSEWHERE = (
+    "The notebook goes on in memory and writes it when it can; KIMI_MAGIC_HOME names another folder."
+)
+_LOST: list[sqlite3.Connection | None] = []
+"""Connections of a parent process: to close one here would release its locks there."""
 
 
 class Store:
-    """One open file. Thread-safe. Raises `StoreError` when it cannot be opened."""
+    """The file at `path`, made when it is first used. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
         self._versions: dict[tuple[str, str], int] = {}  # as this kernel last saw or wrote them
-        with self._explained():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-            try:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=FULL")
-                self._migrate()
-            except BaseException:
-                self._db.close()
-                raise
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._process = os.getpid()
 
     # --- conversations ---
 
-    def load(self, notebook: str) -> dict[str, Conversation]:
-        """The conversations of a notebook by name."""
-        with self._lock, self._explained(), self._transaction("DEFERRED"):
-            rows = self._db.execute(
+    def load(self, notebook: str) -> Found:
+        """The conversations of a notebook and its usage records, oldest first."""
+        conversations: dict[str, Conversation] = {}
+        problems: list[str] = []
+        with self._transaction("DEFERRED") as db:
+            for number, name, head, undone, system, version in db.execute(
                 "SELECT id, name, head, undone, system, version FROM conversations WHERE notebook = ?",
                 (notebook,),
-            ).fetchall()
-            found = {}
-            for number, name, head, undone, system, version in rows:
-                texts = self._db.execute(
-                    "SELECT json FROM turns WHERE conversation = ? ORDER BY number", (number,)
-                )
-                turns = [Turn.from_json(msgspec.json.decode(text)) for (text,) in texts]
+            ).fetchall():
+                turns = _turns(db, number, problems)
+                empty = Conversation(name, {}, None, frozenset(json.loads(undone)), system)
+                conversations[name] = _walkable(empty, turns, head, problems)
                 self._versions[notebook, name] = version
-                found[name] = Conversation(
-                    name, {turn.id: turn for turn in turns}, head, frozenset(json.loads(undone)), system
-                )
-            return found
+            rows = db.execute(
+                "SELECT number, json FROM requests WHERE notebook = ? ORDER BY number", (notebook,)
+            )
+            records = _records(rows, problems)
+        return Found(conversations, records, tuple(problems))
 
     def keep(
         self,
@@ -83,136 +85,186 @@ class Store:
         """Store new turns, the conversation's head and the records, all or nothing. True where
         another kernel has written to the conversation since this one last did."""
         name = conversation.name
-        with self._lock, self._explained(), self._transaction("IMMEDIATE"):
-            row = self._db.execute(
-                "SELECT id, version FROM conversations WHERE notebook = ? AND name = ?", (notebook, name)
+        with self._transaction("IMMEDIATE") as db:
+            row = db.execute(
+                "SELECT version FROM conversations WHERE notebook = ? AND name = ?", (notebook, name)
             ).fetchone()
-            before = row[1] if row else 0
-            number = self._put_conversation(notebook, conversation, before + 1)
+            before = row[0] if row else 0
+            number = _put_conversation(db, notebook, conversation, before + 1)
             for turn in turns:
-                self._put_turn(number, turn)
-            self._put_records(records)
+                _put_turn(db, number, turn)
+            _put_records(db, notebook, records)
         foreign = before != self._versions.get((notebook, name), 0)
         self._versions[notebook, name] = before + 1
-        return foreign
+        return bool(foreign)
 
-    def _put_conversation(self, notebook: str, conversation: Conversation, version: int) -> int:
-        values = (
-            notebook,
-            conversation.name,
-            conversation.head,
-            json.dumps(sorted(conversation.undone)),
-            conversation.system,
-            version,
-        )
-        (number,) = self._db.execute(
-            "INSERT INTO conversations (notebook, name, head, undone, system, version)"
-            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (notebook, name) DO UPDATE SET head = excluded.head,"
-            " undone = excluded.undone, system = excluded.system, version = excluded.version RETURNING id",
-            values,
-        ).fetchone()
-        return int(number)
+    def keep_records(self, notebook: str, records: Iterable[Record]) -> None:
+        """Store records of a notebook that belong to no conversation (`--once`)."""
+        with self._transaction("IMMEDIATE") as db:
+            _put_records(db, notebook, records)
 
-    def _put_turn(self, conversation: int, turn: Turn) -> None:
-        text = msgspec.json.encode(turn.to_json()).decode()
-        self._db.execute(
-            "INSERT INTO turns (id, conversation, json, sha256) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (conversation, id) DO NOTHING",
-            (turn.id, conversation, text, _sha256(text)),
-        )
-
-    # --- the ledger ---
-
-    def records(self, notebook: str | None = None) -> list[Record]:
-        """The usage records of a notebook, or all, oldest first."""
-        where = "WHERE notebook = ?" if notebook is not None else ""
-        with self._lock, self._explained():
-            rows = self._db.execute(
-                f"SELECT json FROM requests {where} ORDER BY number",  # noqa: S608 - no outside text
-                (notebook,) if notebook is not None else (),
-            ).fetchall()
-        return [Record.from_json(msgspec.json.decode(text)) for (text,) in rows]
-
-    def keep_records(self, records: Iterable[Record]) -> None:
-        """Store records that belong to no conversation (`--once`)."""
-        with self._lock, self._explained(), self._transaction("IMMEDIATE"):
-            self._put_records(records)
-
-    def _put_records(self, records: Iterable[Record]) -> None:
-        for record in records:
-            row = record.to_json()
-            self._db.execute(
-                "INSERT INTO requests (time, notebook, conversation, model, json) VALUES (?, ?, ?, ?, ?)",
-                (
-                    row["time"],
-                    record.notebook,
-                    record.conversation,
-                    record.model,
-                    msgspec.json.encode(row).decode(),
-                ),
-            )
+    def records(self) -> tuple[Record, ...]:
+        """The usage records of all notebooks, oldest first."""
+        with self._transaction("DEFERRED") as db:
+            return _records(db.execute("SELECT number, json FROM requests ORDER BY number"), [])
 
     # --- the file ---
 
     def verify(self) -> list[str]:
         """What is wrong with the file, a line each; empty where all is well."""
         problems: list[str] = []
-        with self._lock, self._explained():
-            (state,) = self._db.execute("PRAGMA integrity_check").fetchone()
+        with self._transaction("DEFERRED") as db:
+            (state,) = db.execute("PRAGMA integrity_check").fetchone()
             if state != "ok":
                 problems.append(f"The database is damaged: {state}.")
-            for number, turn, text, digest in self._db.execute(
+            for number, turn, text, sha256 in db.execute(
                 "SELECT number, id, json, sha256 FROM turns ORDER BY number"
             ):
-                if _sha256(text) != digest:
+                if digest(text) != sha256:
                     problems.append(f"Turn {turn} (row {number}) is not as it was stored.")
         return problems
 
     def close(self) -> None:
+        """Close the file; a further use opens it again."""
         with self._lock:
-            self._db.close()
+            if self._db is not None and self._process == os.getpid():
+                self._db.close()
+            self._db = None
 
-    def _migrate(self) -> None:
-        self._db.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
-        if self._applied() >= set(MIGRATIONS):
-            self._refuse_newer()
-            return
-        with self._transaction("IMMEDIATE"):  # another kernel may be doing the same
-            self._refuse_newer()
-            for name in [n for n in MIGRATIONS if n not in self._applied()]:
-                for statement in filter(str.strip, MIGRATIONS[name].split(";")):
-                    self._db.execute(statement)
-                self._db.execute("INSERT INTO migrations VALUES (?)", (name,))
+    def _connection(self) -> sqlite3.Connection:
+        if self._db is None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get its mode
+            db = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+            try:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.execute("PRAGMA synchronous=FULL")
+                self._migrate(db)
+            except BaseException:
+                db.close()
+                raise
+            self._db = db
+        return self._db
 
-    def _applied(self) -> set[str]:
-        return {name for (name,) in self._db.execute("SELECT name FROM migrations")}
-
-    def _refuse_newer(self) -> None:
-        newer = sorted(self._applied() - set(MIGRATIONS))
-        if newer:
-            raise StoreError(
-                f"{self.path} was written by a newer kimi_magic ({newer[-1]}).",
-                hint="Upgrade kimi_magic; until then the notebook goes on in memory.",
-            )
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        if _applied(db) != set(MIGRATIONS):
+            with _in_transaction(db, "IMMEDIATE"):  # another kernel may be doing the same
+                db.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
+                applied = _applied(db)
+                newer = sorted(applied - set(MIGRATIONS))
+                if newer:
+                    raise StoreError(
+                        f"{self.path} was written by a newer kimi_magic ({newer[-1]}).",
+                        hint="Upgrade kimi_magic; until then the notebook goes on in memory.",
+                    )
+                for name in [n for n in MIGRATIONS if n not in applied]:
+                    for statement in filter(str.strip, MIGRATIONS[name].split(";")):
+                        db.execute(statement)
+                    db.execute("INSERT INTO migrations VALUES (?)", (name,))
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[None]:
-        self._db.execute(f"BEGIN {kind}")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # a full disk rolls back by itself
-                self._db.execute("ROLLBACK")
-            raise
+    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+        if self._process != os.getpid():
+            _LOST.append(self._db)
+            self._begin()
+        with self._lock, self._explained():
+            db = self._connection()
+            with _in_transaction(db, kind):
+                yield db
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             raise StoreError(f"Nothing can be kept in {self.path}: {error}.", hint=_ELSEWHERE) from None
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+@contextmanager
+def _in_transaction(db: sqlite3.Connection, kind: str) -> Iterator[None]:
+    try:
+        db.execute(f"BEGIN {kind}")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk rolls back by itself
+            db.execute("ROLLBACK")
+        raise
+
+
+def _applied(db: sqlite3.Connection) -> set[str]:
+    there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+    return {name for (name,) in db.execute("SELECT name FROM migrations")} if there else set()
+
+
+def _turns(db: sqlite3.Connection, conversation: int, problems: list[str]) -> dict[str, Turn]:
+    """The turns of a conversation by id, oldest first, without those that cannot be read."""
+    turns: dict[str, Turn] = {}
+    for name, text in db.execute(
+        "SELECT id, json FROM turns WHERE conversation = ? ORDER BY number", (conversation,)
+    ):
+        try:
+            turns[name] = Turn.from_json(parse(text))
+        except (ConversationError, ValueError) as error:
+            problems.append(f"Turn {name[:6]} of the store was left out: {error}")
+    return turns
+
+
+def _walkable(
+    empty: Conversation, turns: dict[str, Turn], head: str | None, problems: list[str]
+) -> Conversation:
+    """The conversation with its turns, and a head whose way back is whole."""
+    whole = rooted(turns)
+    if head is not None and head not in whole:
+        last = newest(whole.values(), empty.undone)
+        head = last.id if last is not None else None
+        problems.append(f"Conversation {empty.name!r} goes on from the last turn that is whole in the store.")
+    return replace(empty, turns=whole, head=head)
+
+
+def _records(rows: Iterable[tuple[int, str]], problems: list[str]) -> tuple[Record, ...]:
+    records = []
+    for number, text in rows:
+        try:
+            records.append(Record.from_json(parse(text)))
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+            problems.append(f"Usage record {number} of the store was left out: {error!r}.")
+    return tuple(records)
+
+
+def _put_conversation(
+    db: sqlite3.Connection, notebook: str, conversation: Conversation, version: int
+) -> int:
+    values: tuple[Any, ...] = (
+        notebook,
+        conversation.name,
+        conversation.head,
+        json.dumps(sorted(conversation.undone)),
+        conversation.system,
+        version,
+    )
+    (number,) = db.execute(
+        "INSERT INTO conversations (notebook, name, head, undone, system, version)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (notebook, name) DO UPDATE SET head = excluded.head,"
+        " undone = excluded.undone, system = excluded.system, version = excluded.version RETURNING id",
+        values,
+    ).fetchone()
+    return int(number)
+
+
+def _put_turn(db: sqlite3.Connection, conversation: int, turn: Turn) -> None:
+    text, sha256 = seal(turn.to_json())
+    db.execute(
+        "INSERT INTO turns (id, conversation, json, sha256) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (conversation, id) DO NOTHING",
+        (turn.id, conversation, text, sha256),
+    )
+
+
+def _put_records(db: sqlite3.Connection, notebook: str, records: Iterable[Record]) -> None:
+    for record in records:
+        row = record.to_json()
+        db.execute(
+            "INSERT INTO requests (time, notebook, conversation, model, json) VALUES (?, ?, ?, ?, ?)",
+            (row["time"], notebook, record.conversation, record.model, seal(row)[0]),
+        )

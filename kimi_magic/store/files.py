@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
+import stat
+import uuid
 from pathlib import Path
 
-from ..conversation import Conversation, Turn
+from ..conversation import COMPLETE, Conversation, Turn
 from ..errors import ConversationError, StoreError
-from ..wire import Json, content_blocks
+from ..wire import Block, Json, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, content_blocks
+from .found import check_turn, rooted
 
 FORMAT = "kimi_magic conversation"
 VERSION = 1
@@ -44,39 +46,105 @@ def load_conversation(path: Path) -> Conversation:
         value = None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise StoreError(f"{path} is not a conversation that %kimi save wrote.")
-    if value.get("version", 0) > VERSION:
-        raise StoreError(f"{path} was written by a newer kimi_magic.", hint="Upgrade kimi_magic to read it.")
     try:
-        turns = [Turn.from_json(turn) for turn in value["turns"]]
-        found = {turn.id: turn for turn in turns}
-        conversation = Conversation(
-            str(value["name"]), found, value["head"], frozenset(value["undone"]), value["system"]
-        )
-        conversation.path()
-        return conversation
-    except (KeyError, TypeError, ConversationError) as error:
-        raise StoreError(f"{path} is damaged ({error!r}); nothing was loaded.") from None
+        if value["version"] > VERSION:
+            raise StoreError(
+                f"{path} was written by a newer kimi_magic.", hint="Upgrade kimi_magic to read it."
+            )
+        return _conversation(value)
+    except (KeyError, TypeError, ValueError, ConversationError) as error:
+        raise StoreError(f"{path} is damaged ({error}); nothing was loaded.") from None
+
+
+def _conversation(value: Json) -> Conversation:
+    """Raises `ConversationError`, KeyError, TypeError or ValueError for one that cannot be gone on with."""
+    turns: dict[str, Turn] = {}
+    for json_turn in value["turns"]:
+        turn = Turn.from_json(json_turn)
+        check_turn(turn)
+        turns[turn.id] = turn
+    head, system = value["head"], value["system"]
+    if len(rooted(turns)) < len(turns):
+        raise ConversationError("a turn is missing")
+    if head is not None and turns[head].status != COMPLETE:
+        raise ConversationError("its last turn is not complete")
+    if not isinstance(system, str | None):
+        raise ConversationError("its system prompt is no text")
+    return Conversation(str(value["name"]), turns, head, frozenset(value["undone"]), system)
 
 
 def export_markdown(conversation: Conversation) -> str:
-    """The active path to read: a heading and a fence-safe body for each message."""
-    parts = [f"# {conversation.name}"]
+    """The active path to read: a heading of level 2 for each message. What was said is a block quote and
+    everything else is in a fence longer than any in it, so nothing leaks into what follows."""
+    parts = [f"# {_one_line(conversation.name)}"]
     if conversation.system:
         parts += ["## System", _quoted(conversation.system)]
     for turn in conversation.path():
-        parts += ["## You", _quoted(_shown(turn.messages[0])), f"## {turn.model}", _quoted(turn.text)]
-    return "\n\n".join(parts) + "\n"
+        for message in turn.messages:
+            blocks = content_blocks(message["content"])
+            parts += [f"## {_speaker(turn, message, blocks)}", *map(_shown, blocks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _speaker(turn: Turn, message: Json, blocks: list[Block]) -> str:
+    if message["role"] == "assistant":
+        return _one_line(turn.model) or "Assistant"
+    return "Results" if any(isinstance(block, ToolResultBlock) for block in blocks) else "You"
+
+
+def _shown(block: Block) -> str:
+    match block:
+        case TextBlock():
+            return _quoted(block.text)
+        case ThinkingBlock():
+            return _fenced("thinking", block.thinking) if block.thinking else ""
+        case ToolUseBlock():
+            call = json.dumps(block.input, ensure_ascii=False, indent=2)
+            return f"Calls {_code(block.name)}:\n\n{_fenced('json', call)}"
+        case ToolResultBlock():
+            said = "Failed" if block.is_error else "Result"
+            return "\n\n".join([f"{said}:", *(_fenced("", _plain(inner)) for inner in block.content)])
+    return f"[{_one_line(block.type)}]"
+
+
+def _plain(block: Block) -> str:
+    return block.text if isinstance(block, TextBlock) else f"[{block.type}]"
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as markdown has them: it knows a lone carriage return as a line end, too."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" if line else ">" for line in _lines(text))
+
+
+def _fenced(kind: str, text: str) -> str:
+    runs = [len(run) for run in re.findall("`{3,}", text)]
+    fence = "`" * (max(runs, default=2) + 1)
+    return "\n".join([f"{fence}{kind}", *_lines(text), fence])
+
+
+def _code(name: str) -> str:
+    return f"`{_one_line(name).replace('`', '')}`"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def export_script(conversation: Conversation) -> str:
-    """A script that sends the active path's last question again, with all that came before it."""
+    """A script that sends the active path's last question again, with all that came before it. Raises
+    `ConversationError` where there is none."""
     path = conversation.path()
     if not path:
         raise ConversationError(f"Conversation {conversation.name!r} has no turns to export.")
-    sent = [*conversation.messages(path[-1].parent), path[-1].messages[0]]
-    fields = {**path[-1].settings, "messages": sent}
+    last = path[-1]
+    sent = [*conversation.messages(last.parent or last.compacts), last.messages[0]]
+    fields = {**last.settings, "messages": sent}
     fields.pop("stream", None)
-    fields.setdefault("model", path[-1].model)
+    fields.setdefault("model", last.model)
     fields.setdefault("max_tokens", 32_768)
     body = json.dumps(fields, ensure_ascii=False, indent=4)
     return (
@@ -93,32 +161,27 @@ def export_script(conversation: Conversation) -> str:
 
 def _raw(text: str) -> str:
     """A literal of `text` that a person can read, if quoting allows."""
-    readable = "'''" not in text and not text.endswith(("'", "\\"))
-    return f"r'''{text}'''" if readable else ascii(text)
-
-
-def _shown(message: Json) -> str:
-    blocks = content_blocks(message["content"])
-    return "\n\n".join(b.json.get("text") or f"[{b.type}]" for b in blocks)
-
-
-def _quoted(text: str) -> str:
-    """In a fence longer than any in it, so that nothing of it leaks into what follows."""
-    runs = [len(run) for run in re.findall("`{3,}", text)]
-    fence = "`" * (max(runs, default=2) + 1)
-    return f"{fence}markdown\n{text}\n{fence}"
+    return ascii(text) if "'''" in text else f"r'''{text}'''"
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole, or leave what was there. Raises `StoreError`."""
+    """Write a file whole, or leave what was there. Raises `StoreError`.
+
+    Half a surrogate pair, which UTF-8 cannot hold, is written as an escape.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        place = path.resolve()  # a link stays a link
+        part = place.with_name(f".{place.name[:80]}.{uuid.uuid4().hex[:8]}.part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            with part.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
                 file.write(text)
-            Path(name).replace(path)
+                file.flush()
+                os.fsync(file.fileno())
+            if place.exists():
+                part.chmod(stat.S_IMODE(place.stat().st_mode))
+            part.replace(place)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror}.") from None

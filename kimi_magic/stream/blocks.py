@@ -22,24 +22,29 @@ from .events import (
     parse_json,
 )
 
-_FIELDS: dict[str, str | None] = {
-    "text": "text",
-    "thinking": "thinking",
-    "tool_use": "partial_json",
-    "server_tool_use": "partial_json",
+_FIELD: dict[type[Delta], str] = {
+    TextDelta: "text",
+    ThinkingDelta: "thinking",
+    InputJsonDelta: "partial_json",
+}
+"""Delta that makes a block grow → the field that holds its text."""
+_GROWS_BY: dict[str, type[Delta] | None] = {
+    "text": TextDelta,
+    "thinking": ThinkingDelta,
+    "tool_use": InputJsonDelta,
+    "server_tool_use": InputJsonDelta,
     "redacted_thinking": None,
     "image": None,
     "tool_result": None,
     "web_search_tool_result": None,
 }
-"""Kind of block → the field of the deltas that fill it."""
-
-FIELD_OF: dict[type[Delta], str] = {
+"""Kind of block → the deltas that make it grow."""
+_IMPLIED: dict[type[Delta], str] = {
     TextDelta: "text",
+    CitationsDelta: "text",
     ThinkingDelta: "thinking",
-    InputJsonDelta: "partial_json",
+    SignatureDelta: "thinking",
 }
-IMPLIED = {TextDelta: "text", CitationsDelta: "text", ThinkingDelta: "thinking", SignatureDelta: "thinking"}
 """Delta → the kind of block that it opens by itself."""
 
 _DEEPEST = 200
@@ -51,63 +56,68 @@ class OpenBlock:
 
     def __init__(self, start: Json) -> None:
         self.kind = str(start.get("type", ""))
-        self.field = _FIELDS.get(self.kind)
         self._text = StringIO()  # of deltas: one buffer, so that many small ones cost no more than a few
         self._half = ""  # the first half of a surrogate pair
         self._changes: Json = {}  # fields that deltas set: signature, citations
         self._made: Block | None = None
-        if self.field in ("text", "thinking"):
-            first = start.get(self.field)
+        self._grow_by(_GROWS_BY.get(self.kind))
+        if self._field in ("text", "thinking"):
+            first = start.get(self._field)
             self._text.write(self._whole(first if isinstance(first, str) else ""))
-            start = {**start, self.field: self._text.getvalue()}
+            start = {**start, self._field: self._text.getvalue()}
         self.start: Json = mended(start)
+
+    def _grow_by(self, delta: type[Delta] | None) -> None:
+        self._grows_by = delta
+        self._field = "" if delta is None else _FIELD[delta]
 
     @classmethod
     def implied_by(cls, delta: Delta) -> OpenBlock | None:
         """The block that a delta without a start opens; None for a kind that says too little."""
-        kind = IMPLIED.get(type(delta))
+        kind = _IMPLIED.get(type(delta))
         return None if kind is None else cls({"type": kind, kind: ""})
 
-    def takes(self, field: str | None) -> bool:
-        """Whether deltas with this text field belong here."""
-        return field == self.field or field is None or (self.field is None and self.kind not in _FIELDS)
+    def takes(self, delta: Delta) -> bool:
+        """Whether this delta belongs here: text, thinking and arguments go to blocks of their kind."""
+        kind = type(delta)
+        if kind is self._grows_by or kind not in _FIELD:
+            return True
+        return self._grows_by is None and self.kind not in _GROWS_BY
 
     def add(self, delta: Delta) -> Delta | None:
         """Take one delta in; the delta as it is to be shown, or None where all of it waits."""
         self._made = None
         kind = type(delta)
-        if kind is TextDelta or kind is ThinkingDelta or kind is InputJsonDelta:
-            field = FIELD_OF[kind]
-            if field is not self.field:
-                if not self.takes(field):
-                    return delta
-                self._adopt(field)
-            text: str = getattr(delta, field)
-            if self._half or not text.isascii():
-                whole = self._whole(text)
-                if whole is not text:
-                    text, delta = whole, kind(whole)
-            self._text.write(text)
-            return delta if text else None
-        return self._add_other(delta)
+        if kind is not self._grows_by:
+            if kind not in _FIELD:
+                return self._set(delta)
+            self._adopt(kind)
+        text: str = getattr(delta, self._field)
+        if self._half or not text.isascii():
+            whole = self._whole(text)
+            if whole is not text:
+                text, delta = whole, _growth(kind, whole)
+        self._text.write(text)
+        return delta if text else None
 
-    def _adopt(self, field: str) -> None:
+    def _adopt(self, delta: type[Delta]) -> None:
         """The first delta of a kind that nobody knows tells which field grows."""
-        first = self.start.get(field)
-        self.field = field
+        self._grow_by(delta)
+        first = self.start.get(self._field)
         self._text.write(first if isinstance(first, str) else "")
 
-    def _add_other(self, delta: Delta) -> Delta:
+    def _set(self, delta: Delta) -> Delta:
+        """Take in a delta that does not grow the text."""
         match delta:
             case SignatureDelta(signature):
-                self._changes["signature"] = mend(signature)
-                return SignatureDelta(mend(signature))
+                delta = SignatureDelta(mend(signature))
+                self._changes["signature"] = delta.signature
             case CitationsDelta(citation):
                 before = self._changes.get("citations", self.start.get("citations"))
                 delta = CitationsDelta(mended(citation))
                 self._changes["citations"] = [*(before if isinstance(before, list) else ()), delta.citation]
             case UnknownDelta(json):
-                return UnknownDelta(mended(json))
+                delta = UnknownDelta(mended(json))
         return delta
 
     def stop(self) -> Delta | None:
@@ -116,9 +126,7 @@ class OpenBlock:
             return None
         self._half, self._made = "", None
         self._text.write("\ufffd")
-        if self.field == "partial_json":
-            return InputJsonDelta("\ufffd")
-        return ThinkingDelta("\ufffd") if self.field == "thinking" else TextDelta("\ufffd")
+        return None if self._grows_by is None else _growth(self._grows_by, "\ufffd")
 
     def _whole(self, text: str) -> str:
         """`text` with surrogate halves joined over the borders of deltas; the very same object
@@ -135,11 +143,11 @@ class OpenBlock:
     def snapshot(self) -> Block:
         if self._made is None:
             json = {**self.start, **self._changes}
-            if self.field == "partial_json":
+            if self._grows_by is InputJsonDelta:
                 self._made = self._tool(json, self._text.getvalue())
             else:
-                if self.field is not None:
-                    json[self.field] = self._text.getvalue()
+                if self._grows_by is not None:
+                    json[self._field] = self._text.getvalue()
                 self._made = block(json)
         return self._made
 
@@ -157,6 +165,12 @@ class OpenBlock:
         if isinstance(made, ToolUseBlock) and not isinstance(value, dict):
             made.raw_input = text
         return made
+
+
+def _growth(kind: type[Delta], text: str) -> Delta:
+    make: Any = kind  # each of them has one field, the text
+    made: Delta = make(text)
+    return made
 
 
 def mend(text: str) -> str:

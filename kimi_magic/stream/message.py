@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import EmptyResponseError, IncompleteStreamError, KimiError, StreamDecodeError
 from ..wire import Json, Message, Usage, api_error
-from .blocks import FIELD_OF, OpenBlock, mended
+from .blocks import OpenBlock, mended
 from .events import (
     ContentBlockDelta,
     ContentBlockStart,
@@ -122,15 +122,15 @@ class MessageStream:
     def _delta(self, event: ContentBlockDelta) -> tuple[Event, ...]:
         """Take a delta in; the events to show for it."""
         self._snapshot = None
-        delta = event.delta
         open_block = self._at.get(event.index)
-        if open_block is None or not open_block.takes(FIELD_OF.get(type(delta))):
-            return self._delta_alone(event.index, delta)
-        added = open_block.add(delta)
+        if open_block is None or not open_block.takes(event.delta):
+            return self._delta_alone(event.index, event.delta)
+        added = open_block.add(event.delta)
         if added is None:
             return ()
-        self.has_output = self.has_output or type(delta) in FIELD_OF
-        return (event if added is delta else ContentBlockDelta(event.index, added),)
+        if not self.has_output:
+            self.has_output = not Message(content=(open_block.snapshot(),)).is_empty
+        return (event if added is event.delta else ContentBlockDelta(event.index, added),)
 
     def _delta_alone(self, index: int, delta: Delta) -> tuple[Event, ...]:
         """A delta that no block waits for."""

@@ -30,43 +30,46 @@ class EventDecoder:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for line in self._lines(chunk):
-            if line.startswith(b"data:"):
-                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            elif not line:
+        if self._start or self._after_cr or b"\r" in chunk:
+            chunk = self._plain(chunk)
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if lines and self._pieces:
+            self._pieces.append(lines[0])
+            lines[0] = b"".join(self._pieces)
+            self._pieces.clear()
+        if rest:
+            self._pieces.append(rest)
+        for line in lines:
+            if not line:
                 if self._data:
                     yield self._name, b"\n".join(self._data)
-                    self._data = []
+                    self._data.clear()
                 self._name = b""
+            elif line.startswith(b"data:"):
+                self._data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
             elif line.startswith(b"event:"):
-                self._name = line[6:].removeprefix(b" ")
+                self._name = line[7:] if line.startswith(b" ", 6) else line[6:]
             elif line == b"data":
                 self._data.append(b"")
 
-    def _lines(self, chunk: bytes) -> list[bytes]:
+    def _plain(self, chunk: bytes) -> bytes:
+        """`chunk` without the byte order mark, its lines ended by LF alone."""
         if self._start:
             chunk = self._without_bom(chunk)
-        if not chunk:
-            return []
-        if self._after_cr:
+        if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
         if b"\r" in chunk:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = chunk.split(b"\n")
-        self._pieces.append(lines[0])
-        if len(lines) == 1:
-            return []
-        lines[0] = b"".join(self._pieces)
-        self._pieces = [lines.pop()]
-        return lines
+        return chunk
 
     def _without_bom(self, chunk: bytes) -> bytes:
         chunk = b"".join(self._pieces) + chunk
-        self._pieces = []
+        self._pieces.clear()
         if len(chunk) < len(BOM) and BOM.startswith(chunk):
-            self._pieces = [chunk]
+            self._pieces.append(chunk)
             return b""
         self._start = False
         return chunk.removeprefix(BOM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 import types
 import typing
@@ -38,7 +39,8 @@ def model_of(parameters: list[Parameter]) -> type[BaseModel]:
     for n, p in enumerate(parameters):
         hint = _current(typing.Optional[p.hint] if p.default is None else p.hint)  # noqa: UP045 - at run time
         _adapter(hint, p.name)
-        fields[f"p{n}"] = (hint, Field(p.default, alias=p.name, description=_described(p)))
+        about: dict[str, Any] = {"description": text} if (text := _described(p)) else {}
+        fields[f"p{n}"] = (hint, Field(p.default, alias=p.name, **about))
     config = ConfigDict(extra="forbid", protected_namespaces=())
     return create_model("Arguments", __config__=config, **fields)
 
@@ -116,11 +118,11 @@ def _short(value: object) -> str:
 
 def name_of(hint: Any) -> str:
     """The type as the user would write it."""
-    return (
-        hint.__name__
-        if isinstance(hint, type) and not typing.get_args(hint)
-        else str(hint).replace("typing.", "")
-    )
+    if typing.get_origin(hint) is typing.Annotated:
+        return name_of(hint.__origin__)
+    if isinstance(hint, type) and not typing.get_args(hint):
+        return hint.__name__
+    return re.sub(r"\b(?:typing|__main__)\.", "", str(hint))
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Schema:
             return cls._of_json(dict(type))
         if type is None or not (_is_hint(type)):
             raise SchemaError(
-                f"A {type.__class__.__name__} is no schema.",
+                f"A value of type {type.__class__.__name__} is no schema.",
                 hint="Give a pydantic model, dataclass, TypedDict, enum, list[…] of them, or a JSON Schema.",
             )
         try:

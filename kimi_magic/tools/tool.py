@@ -84,7 +84,8 @@ class Tool:
         """
         if not callable(function):
             raise ToolError(
-                f"A {type(function).__name__} is no function.", hint="Give a function, or a Tool."
+                f"A value of type {type(function).__name__} is no function.",
+                hint="Give a function, or a Tool.",
             )
         given = str(name or getattr(function, "__name__", ""))
         if not _NAME.fullmatch(given):
@@ -131,7 +132,7 @@ class Tool:
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - the user's code
             content, note, failed = (TextBlock.of(_said(error, budget)),), "", True
         if printed.strip():
-            text, missing = cut(printed, budget)
+            text, missing = cut(printed.rstrip("\n"), budget)
             content, note = (*content, TextBlock.of(PRINTED + text)), note or missing
         return Outcome(content, failed, note)
 
@@ -149,7 +150,7 @@ class Tool:
             return self.function(**values)
         parameters = inspect.signature(self.function).parameters
         first = [n for n in values if parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY]
-        return self.function(*(values.pop(n) for n in first), **values)
+        return self.function(*[values.pop(n) for n in first], **values)
 
 
 def function_tools(tools: Iterable[Tool | Callable[..., Any]]) -> tuple[Tool, ...]:

@@ -23,7 +23,7 @@ def history(size: int = 4_000_000) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[i % 2], "content": f"{i} {TURN}"} for i in range(count | 1)]
 
 
-def floor() -> Callable[[str], int]:
+def floor(*urls: str) -> Callable[[str], int]:
     """httpx's raw chunks, split by hand, decoded by msgspec: no rule of the format is kept."""
     import httpx
     import msgspec
@@ -53,15 +53,14 @@ def floor() -> Callable[[str], int]:
     return run
 
 
-def ours() -> Callable[[str], int]:
+def ours(*urls: str) -> Callable[[str], int]:
     """`Client.stream`, every event taken."""
     from kimi_magic.client import Client
 
-    clients: dict[str, Client] = {}
+    clients = {url: Client("sk-x", url) for url in urls}
 
     def run(url: str) -> int:
-        client = clients.setdefault(url, Client("sk-x", url))
-        with client.stream(**ASK, model="bench") as stream:
+        with clients[url].stream(**ASK, model="bench") as stream:
             for _ in stream:
                 pass
         return len(stream.message.text)
@@ -69,53 +68,55 @@ def ours() -> Callable[[str], int]:
     return run
 
 
-def ours_async() -> Callable[[str], int]:
+def ours_async(*urls: str) -> Callable[[str], int]:
     """`AsyncClient.stream`, every event taken."""
     from kimi_magic.client import AsyncClient
 
+    clients = {url: AsyncClient("sk-x", url) for url in urls}
+
     async def one(url: str) -> int:
-        async with AsyncClient("sk-x", url) as client, client.stream(**ASK, model="bench") as stream:
+        async with clients[url].stream(**ASK, model="bench") as stream:
             async for _ in stream:
                 pass
             return len(stream.message.text)
 
-    return lambda url: asyncio.run(one(url))
+    return in_one_loop(one)
 
 
-def floor_async() -> Callable[[str], int]:
+def floor_async(*urls: str) -> Callable[[str], int]:
     """httpx's raw chunks from `AsyncClient`, nothing done with them."""
     import httpx
 
+    client = httpx.AsyncClient()
+
     async def one(url: str) -> int:
         size = 0
-        async with (
-            httpx.AsyncClient() as client,
-            client.stream("POST", f"{url}/v1/messages", json={**ASK, "stream": True}) as response,
-        ):
+        async with client.stream("POST", f"{url}/v1/messages", json={**ASK, "stream": True}) as response:
             async for chunk in response.aiter_raw():
                 size += len(chunk)
         return size
 
-    return lambda url: asyncio.run(one(url))
+    return in_one_loop(one)
 
 
-def parse() -> Callable[[str], int]:
+def in_one_loop(one: Callable[[str], Any]) -> Callable[[str], int]:
+    loop = asyncio.new_event_loop()
+    return lambda url: loop.run_until_complete(one(url))
+
+
+def parse(*urls: str) -> Callable[[str], int]:
     """Our parser alone: the same chunks from memory → events → message."""
     import server
 
     from kimi_magic.stream import Reply
 
-    made: dict[str, list[bytes]] = {}
-
     def chunks(url: str) -> list[bytes]:
         rest = server.reply(f"/{url.rpartition('/')[2]}").partition(b"\r\n\r\n")[2]
         return re.findall(rb"\r?\n?[0-9a-f]+\r\n((?s:.+?\n\n))\r\n", rest)
 
+    made = {url: chunks(url) for url in urls}
+
     def run(url: str) -> int:
-        if url not in made:
-            made[url] = chunks(url)
-            run(url)
-            return 0
         reply = Reply(200, {})
         for chunk in made[url]:
             for _ in reply.feed(chunk):
@@ -125,13 +126,14 @@ def parse() -> Callable[[str], int]:
     return run
 
 
-def sdk() -> Callable[[str], int]:
+def sdk(*urls: str) -> Callable[[str], int]:
     """The anthropic SDK's `messages.stream`, every event taken."""
     import anthropic
 
+    clients = {url: anthropic.Anthropic(base_url=url, auth_token="k", api_key=None) for url in urls}
+
     def run(url: str) -> int:
-        client = anthropic.Anthropic(base_url=url, auth_token="k", api_key=None)
-        with client.messages.stream(**ASK, model="bench") as stream:
+        with clients[url].messages.stream(**ASK, model="bench") as stream:
             for _ in stream:
                 pass
             return len(stream.get_final_text())
@@ -139,7 +141,7 @@ def sdk() -> Callable[[str], int]:
     return run
 
 
-def send_ready() -> Callable[[str], int]:
+def send_ready(*urls: str) -> Callable[[str], int]:
     """httpx sending a 4 MB history whose bytes are ready."""
     import httpx
 
@@ -152,7 +154,7 @@ def send_ready() -> Callable[[str], int]:
     return run
 
 
-def send_json() -> Callable[[str], int]:
+def send_json(*urls: str) -> Callable[[str], int]:
     """httpx's own `json=` with the same history."""
     import httpx
 
@@ -165,39 +167,38 @@ def send_json() -> Callable[[str], int]:
     return run
 
 
-def send_ours() -> Callable[[str], int]:
+def send_ours(*urls: str) -> Callable[[str], int]:
     """`Client.create` with the same history."""
     from kimi_magic.client import Client
 
     messages = history()
-    clients: dict[str, Client] = {}
+    clients = {url: Client("sk-x", url) for url in urls}
 
     def run(url: str) -> int:
-        client = clients.setdefault(url, Client("sk-x", url))
-        return len(client.create(messages=messages, max_tokens=1000, model="bench").text)
+        return len(clients[url].create(messages=messages, max_tokens=1000, model="bench").text)
 
     return run
 
 
-def send_sdk() -> Callable[[str], int]:
+def send_sdk(*urls: str) -> Callable[[str], int]:
     """The anthropic SDK with the same history."""
     import anthropic
 
     messages = history()
 
+    clients = {url: anthropic.Anthropic(base_url=url, auth_token="k", api_key=None) for url in urls}
+
     def run(url: str) -> int:
-        client = anthropic.Anthropic(base_url=url, auth_token="k", api_key=None)
-        with client.messages.stream(messages=messages, max_tokens=1000, model="bench") as stream:
+        with clients[url].messages.stream(messages=messages, max_tokens=1000, model="bench") as stream:
             return len(stream.get_final_text())
 
     return run
 
 
 def main(name: str, url: str) -> None:
-    run = globals()[name]()
-    run(f"{url.rpartition('/')[0]}/n=20")
-    if name == "parse":
-        run(url)
+    warm = f"{url.rpartition('/')[0]}/n=20"
+    run = globals()[name](warm, url)
+    run(warm)
     before = time.process_time()
     size = run(url)
     print(json.dumps({"cpu": time.process_time() - before, "size": size}))

@@ -39,6 +39,8 @@ SETTINGS: dict[str, dict[str, object]] = {
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
 }
 START_SECONDS = 60.0
+ROOT = Path(__file__).parent.parent.parent
+PICTURES = ROOT / ".artifacts" / "screenshots"
 
 
 def free_port() -> int:

@@ -7,11 +7,13 @@ from typing import Any
 import nbformat
 import pytest
 from front_end import FrontEnd
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
 LOAD = "%load_ext kimi_magic"
 SLOW = f"{LOAD}\n%config KimiMagic.simulator_speed = 120"
+STATIC = f"{SLOW}\n%config KimiMagic.display = 'static'"
 TURN = "application/vnd.kimi-magic.turn+json"
 SAID = "no model has read this"  # how the text of each simulated reply begins
 
@@ -21,12 +23,20 @@ def only_output(front: FrontEnd, cell: int) -> dict[str, Any]:
     return output
 
 
+def words(front: FrontEnd, cell: int) -> list[str]:
+    """What can be read in an output, once all of its formulas are set."""
+    formulas = front.output(cell).locator(".mathjax_process")
+    expect(formulas.locator("mjx-container")).to_have_count(formulas.count())
+    return front.output(cell).inner_text().split()
+
+
 def wait_for(front: FrontEnd, cell: int, text: str) -> None:
     front.output(cell).get_by_text(text).first.wait_for()
 
 
-def test_a_reply_is_seen_while_it_streams_and_stays_as_one_static_output(front: FrontEnd) -> None:
-    front.open([SLOW, "%%kimi\nExplain it. [[simulate: long 2 KB]]"])
+@pytest.mark.parametrize("setup", [SLOW, STATIC], ids=["auto", "static"])
+def test_a_reply_is_seen_while_it_streams_and_stays_as_one_static_output(front: FrontEnd, setup: str) -> None:
+    front.open([setup, "%%kimi\nExplain it. [[simulate: long 2 KB]]"])
     front.run(0)
     front.start(1)
 
@@ -61,7 +71,7 @@ def test_a_saved_reply_is_complete_where_nothing_is_trusted_and_no_kernel_runs(f
     )
     front.run(0)
     front.run(1)
-    shown = front.output(1).inner_text()
+    shown = words(front, 1)
     front.command("docmanager:save")
     front.close()
 
@@ -70,19 +80,14 @@ def test_a_saved_reply_is_complete_where_nothing_is_trusted_and_no_kernel_runs(f
 
     front.change_saved(name, sign)
     front.reopen(name)
-    front.output(1).locator("mjx-container").first.wait_for()
+    assert words(front, 1) == shown
     assert not front.trusts(1)
     assert front.output(1).locator("style").count() == 0
-    assert _words(front.output(1).inner_text()) == _words(shown)
     assert front.output(1).get_by_text("Simulated reply: no model was asked.").is_visible()
     for section in ("thinking", "footer"):
         front.output(1).locator(f"details.kimi-{section} summary").click()
     assert front.output(1).get_by_text("I am a simulator").is_visible()
     assert front.output(1).get_by_text("req_simulated_000001").is_visible()
-
-
-def _words(text: str) -> list[str]:
-    return text.split()
 
 
 def test_an_interrupt_ends_a_reply_at_once_keeps_what_came_and_says_so(front: FrontEnd) -> None:

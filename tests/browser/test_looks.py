@@ -6,15 +6,11 @@ The pictures are in `.artifacts/screenshots/`.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
-from front_end import FrontEnd
+from front_end import PICTURES, ROOT, FrontEnd
 
 pytestmark = pytest.mark.browser
-
-ROOT = Path(__file__).parent.parent.parent
-PICTURES = ROOT / ".artifacts" / "screenshots"
 
 GALLERY = [
     "%load_ext kimi_magic",

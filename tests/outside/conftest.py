@@ -24,6 +24,10 @@ ARTIFACTS = HERE.parent.parent / ".artifacts"
 AIMOCK = "@copilotkit/aimock@1.43.0"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: installs packages of its own on the first run")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:

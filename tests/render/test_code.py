@@ -4,10 +4,11 @@ import pytest
 from allowlist import text_of, violations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pygments.lexers import get_lexer_by_name
 
-from kimi_magic.render.code import MAX_HIGHLIGHTED, STYLE, code_html, highlight, language
+from kimi_magic.render.code import LANGUAGES, MAX_HIGHLIGHTED, STYLE, code_html, highlight, language
 
-LANGUAGES = [
+SOME = [
     "python",
     "pycon",
     "r",
@@ -25,7 +26,7 @@ LANGUAGES = [
 
 
 @settings(deadline=None)
-@given(st.sampled_from(LANGUAGES), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
+@given(st.sampled_from(SOME), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
 def test_the_text_inside_is_the_source(name, source):
     assert text_of(highlight(source, name)) == source
     assert violations(code_html(source, name)) == []
@@ -51,9 +52,17 @@ def test_the_language_is_the_first_word_of_the_info_string(info, name):
 
 def test_what_is_too_long_or_unknown_or_open_is_plain():
     assert "<span" in highlight("x = 1", "python")
-    assert "<span" not in highlight("x = 1 " * MAX_HIGHLIGHTED, "python")
+    assert "<span" not in highlight("x = 1\n" * MAX_HIGHLIGHTED, "python")
     assert "<span" not in highlight("x = 1", "nosuchlanguage")
+    assert "<span" not in highlight("x = 1 " * 200, "python")
+    assert "<span" not in highlight("x = 1" + "\n" * 60, "python")
+    assert "<span" not in highlight("x = 1", "lilypond")  # needs minutes for some lines
     assert "<span" not in code_html("x = 1", "python", closed=False)
+
+
+def test_every_language_is_one_that_pygments_has():
+    for name in sorted(LANGUAGES):
+        assert get_lexer_by_name(name)
 
 
 def test_every_class_has_a_style():

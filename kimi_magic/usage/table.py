@@ -1,0 +1,164 @@
+"""Records as a sequence of flat dicts, and as the frames of pandas, polars and Arrow.
+
+A frame has the same columns and types whatever the rows: times in UTC, counts that may be missing,
+money as floats (exact in `records`, and in files).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Self, overload
+
+from .files import read_records, write_records
+from .prices import PriceBook
+from .records import FIELDS, MONEY, Record, cost_of
+from .selection import Moment, Selection
+from .totals import Totals, totals
+
+KINDS: dict[str, str] = {f.name: str(f.type).split(" ")[0] for f in fields(Record)}
+"""Column → datetime, str, int, float, Decimal or bool."""
+
+
+class UsageTable(Sequence[dict[str, Any]]):
+    """Records as a sequence of flat dicts: `pd.DataFrame(table)` and `pl.DataFrame(table)` work.
+
+    ledger: gives the records of every notebook (`all`); without one these are all there are.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        ledger: Callable[[Selection], Iterable[Record]] | None = None,
+    ) -> None:
+        self.records: tuple[Record, ...] = tuple(records)
+        self._ledger = ledger
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The table of a file that `save` wrote. Raises `StoreError` for anything else."""
+        return cls(read_records(path))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the records into a `.csv` or `.jsonl` file; where it is. Raises `StoreError`."""
+        return write_records(self.records, path)
+
+    def where(self, *, since: Moment | None = None, until: Moment | None = None, **names: str | None) -> Self:
+        """Those of the rows that were asked for in that time.
+
+        since, until: see `selection.Moment`. names: notebook, conversation, model. Raises ValueError for
+        what is no time.
+        """
+        return type(self)(Selection.of(since=since, until=until, **names).of_all(self.records), self._ledger)
+
+    def all(self, *, since: Moment | None = None, until: Moment | None = None, **names: str | None) -> Self:
+        """The requests of every notebook and kernel that keeps its usage here, filtered as by `where`.
+        Raises `StoreError` where they cannot be read."""
+        selection = Selection.of(since=since, until=until, **names)
+        if self._ledger is None:
+            return type(self)(selection.of_all(self.records))
+        return type(self)(self._ledger(selection), self._ledger)
+
+    def repriced(self, prices: PriceBook) -> Self:
+        """The same requests at other prices, by their model; what was replayed still costs nothing."""
+        return type(self)((_repriced(record, prices) for record in self.records), self._ledger)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | Self:
+        if isinstance(index, slice):
+            return type(self)(self.records[index], self._ledger)
+        return self.records[index].to_dict()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (record.to_dict() for record in self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def summary(self) -> Totals:
+        """The sums over all rows."""
+        return totals(self.records)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The values of each column, money as floats, times in UTC."""
+        return {name: _column(name, self.records) for name in FIELDS}
+
+    def df(self) -> Any:
+        """A pandas DataFrame with the same columns and types whatever the rows (needs pandas)."""
+        import pandas as pd
+
+        columns = self.columns()
+        return pd.DataFrame({n: _series(pd, values, KINDS[n]) for n, values in columns.items()}, copy=False)
+
+    def arrow(self) -> Any:
+        """A pyarrow Table with the same columns and types whatever the rows (needs pyarrow)."""
+        import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]  # optional
+
+        types = {
+            "datetime": pa.timestamp("us", tz="UTC"),
+            "str": pa.string(),
+            "int": pa.int64(),
+            "float": pa.float64(),
+            "Decimal": pa.float64(),
+            "bool": pa.bool_(),
+        }
+        schema = pa.schema([(name, types[kind]) for name, kind in KINDS.items()])
+        return pa.table(self.columns(), schema=schema)
+
+    def polars(self) -> Any:
+        """A polars DataFrame with the same columns and types whatever the rows (needs polars)."""
+        import polars as pl
+
+        types = {
+            "datetime": pl.Datetime("us", "UTC"),
+            "str": pl.String(),
+            "int": pl.Int64(),
+            "float": pl.Float64(),
+            "Decimal": pl.Float64(),
+            "bool": pl.Boolean(),
+        }
+        return pl.DataFrame(self.columns(), schema={name: types[kind] for name, kind in KINDS.items()})
+
+    def __repr__(self) -> str:
+        t = self.summary()
+        return f"<usage of {t.requests} requests: {t.prompt_tokens:,} in, {t.output:,} out, {t.cost} {t.currency}>"
+
+
+def _column(name: str, records: Sequence[Record]) -> list[Any]:
+    values: list[Any] = list(map(attrgetter(name), records))
+    if name in MONEY:
+        return [None if value is None else float(value) for value in values]
+    if name == "time":
+        return [value if value.tzinfo is UTC else value.astimezone(UTC) for value in values]
+    return values
+
+
+def _series(pd: Any, values: list[Any], kind: str) -> Any:
+    if kind == "datetime":
+        plain = [_naive(value) for value in values]  # pandas reads these several times as fast
+        return pd.Series(plain, dtype="datetime64[us]").dt.tz_localize("UTC")
+    if kind == "int":
+        missing = [value is None for value in values]
+        counts = pd.Series([0 if value is None else value for value in values], dtype="int64").astype("Int64")
+        return counts.mask(pd.Series(missing, dtype=bool)) if any(missing) else counts
+    names = {"str": "string", "float": "float64", "Decimal": "float64", "bool": "bool"}
+    return pd.Series(values, dtype=names[kind])
+
+
+def _naive(value: datetime) -> datetime:
+    return value.replace(tzinfo=None)
+
+
+def _repriced(record: Record, prices: PriceBook) -> Record:
+    price = prices.find(record.model)
+    cost = None if price is None else cost_of(record, price)
+    currency = record.currency if price is None else price.currency
+    if record.replayed:
+        return replace(record, saved=cost, currency=currency)
+    return replace(record, cost=cost, currency=currency)

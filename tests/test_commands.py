@@ -1,0 +1,186 @@
+"""The command `kimi-magic`, and that the README tells the truth: its commands, tables and examples.
+
+The README's tables are made from the code: `python tests/test_commands.py` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from command_line import LAB_ADDRESS, get, run, running
+from nbclient import NotebookClient
+
+from kimi_magic.config import KimiMagic
+from kimi_magic.magics.commands import COMMANDS
+from kimi_magic.magics.options import OPTIONS
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+
+# --- the README ---------------------------------------------------------------------------------
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def options() -> str:
+    rows = [(f"`{o.label}{f' {o.metavar}' if o.metavar else ''}`", o.help) for o in OPTIONS]
+    return _table(("option", "meaning"), rows)
+
+
+def commands() -> str:
+    return _table(("command", "what it does"), [(f"`%kimi {c.usage}`", c.help) for c in COMMANDS.values()])
+
+
+def settings() -> str:
+    rows = [
+        (f"`{name}`", f"`KIMI_MAGIC_{name.upper()}`", f"`{trait.default_value!r}`", str(trait.help))
+        for name, trait in KimiMagic.class_traits(config=True).items()
+    ]
+    return _table(("setting", "environment", "default", "meaning"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"options": options, "commands": commands, "settings": settings}
+
+
+def _place(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- {name}: [^\n]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_in_the_readme_is_that_of_the_code(name: str) -> None:
+    found = _place(name).search(README.read_text("utf-8"))
+    assert found is not None
+    assert found[2].strip() == TABLES[name](), "python tests/test_commands.py writes it anew"
+
+
+def write_tables() -> None:
+    text = README.read_text("utf-8")
+    for name, table in TABLES.items():
+        found = _place(name).search(text)
+        assert found is not None
+        text = f"{text[: found.start(2)]}\n{table()}\n\n{text[found.end(2) :]}"
+    README.write_text(text, "utf-8")
+
+
+def examples(language: str) -> list[str]:
+    """The fenced examples of the README, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_the_first_screen_has_the_two_commands_each_on_one_line() -> None:
+    first, second = examples("bash")[:2]
+    assert re.fullmatch(r"python3 -m venv \.venv && .*'\.\[lab\]' && \.venv/bin/kimi-magic lab\n", first)
+    assert re.fullmatch(r"python3 -m venv \.venv && .*'\.\[test\]' && \.venv/bin/pytest\n", second)
+    assert README.read_text("utf-8").index(second) < 1_000
+
+
+def test_the_examples_of_the_readme_run_one_after_the_other() -> None:
+    sources = examples("python")
+    data = next(source for source in sources if "by_site = " in source)  # the first cell speaks of it already
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source.rstrip("\n")) for source in (data, *sources)]
+    )
+    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    assert [o for cell in notebook.cells for o in cell.outputs if o.get("name") == "stderr"] == []
+
+
+def test_the_map_of_the_code_names_every_module() -> None:
+    (named,) = (re.findall(r"^  (\w+)/? ", text, re.MULTILINE) for text in examples("text"))
+    package = ROOT / "kimi_magic"
+    modules = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    modules |= {path.stem for path in package.glob("*.py")} - {"__init__"}
+    assert sorted(named) == sorted(modules)
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_demo_streams_a_reply_with_badge_and_footer() -> None:
+    lines = run("demo", "Hello there").stdout.splitlines()
+    assert lines[0].startswith("Thinking: ")
+    assert "Hello there" in "\n".join(lines)
+    assert lines[-2].startswith("Simulated reply: no model was asked.")
+    assert lines[-1].startswith("kimi-k3.1-pro · effort max · ")
+
+
+def test_a_demo_that_fails_is_one_line_and_a_status() -> None:
+    ran = run("demo", "[[simulate: unauthorized]]", status=1)
+    assert ran.stderr.startswith("kimi-magic: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_simulate_serves_the_api_at_the_address_that_it_prints() -> None:
+    body = {"model": "kimi-k3.1-pro", "max_tokens": 500, "messages": [{"role": "user", "content": "Hi"}]}
+    with running(
+        "simulate", "--port", "0", "--speed", "0", until=r"simulator is at (http://\S+[^.\s])"
+    ) as found:
+        reply = json.loads(get(f"{found[1]}/v1/messages", json.dumps(body).encode()))
+    assert reply["type"] == "message"
+    assert "Simulated reply" in reply["content"][-1]["text"]
+
+
+def test_lab_serves_the_quickstart_at_the_address_that_it_prints(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    with running("lab", str(folder), "--no-browser", until=LAB_ADDRESS) as found:
+        base, token = found.groups()
+        model = json.loads(get(f"{base}/api/contents/quickstart.ipynb?token={token}"))
+        assert model["content"]["cells"][0]["source"].startswith("# A first session")
+        assert b"jupyter-config-data" in get(found[0])
+        notification = json.loads(
+            get(f"{base}/lab/api/settings/@jupyterlab/apputils-extension:notification?token={token}")
+        )
+        defaults = notification["schema"]["properties"]
+        assert defaults["fetchNews"]["default"] == "false"
+        assert defaults["checkForUpdates"]["default"] is False
+
+        port = base.rpartition(":")[2]
+        (folder / "quickstart.ipynb").write_text("mine")
+        with running("lab", str(folder), "--no-browser", "--port", port, until=LAB_ADDRESS) as second:
+            assert second[1] != base
+    assert (folder / "quickstart.ipynb").read_text() == "mine"
+
+
+def test_lab_says_in_one_line_where_it_cannot_write(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = run("lab", str(tmp_path / "file"), "--no-browser", status=1)
+    assert ran.stderr.startswith("kimi-magic: The notebooks cannot be put into ")
+    assert ran.stderr.count("\n") == 1
+
+
+# --- the package --------------------------------------------------------------------------------
+
+
+def test_a_wheel_that_is_built_from_the_sdist_has_all_that_the_command_needs(tmp_path: Path) -> None:
+    def build(kind: str, folder: Path) -> Path:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(tmp_path)]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        return max(tmp_path.glob("*.whl" if kind == "wheel" else "*.tar.gz"))
+
+    shutil.unpack_archive(build("sdist", ROOT), tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert (source / "README.md").exists()
+    with zipfile.ZipFile(build("wheel", source)) as wheel:
+        names = set(wheel.namelist())
+    assert {
+        "kimi_magic/notebooks/quickstart.ipynb",
+        "kimi_magic/lab/labconfig/default_setting_overrides.json",
+        "kimi_magic/py.typed",
+    } <= names
+    assert not [name for name in names if name.startswith(("tests", "notebooks"))]
+
+
+if __name__ == "__main__":
+    write_tables()
