@@ -6,22 +6,24 @@ it is made on first use, so that loading costs nothing.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from .client import AsyncClient
 from .config import SET_A_KEY, KimiMagic
 from .conversation import Conversation, Turn
-from .display import Ending, View, show
-from .errors import ConfigError, StoreError, ToolError
+from .display import Ending, Progress, Several, View, by_input, by_nobody, show
+from .errors import ConfigError, KimiError, StoreError, ToolError
 from .keys import find_key
 from .recordings import Library
 from .render import ReplyView, ShownUsage, bundle, calls, sources
-from .session import Ask, Plan, Session, Worker
+from .session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, TurnStream, Worker
 from .store import TWIN, Store, read_twins, store_path
 from .tools import Schema, Tool, function_tools
 from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
@@ -140,45 +142,83 @@ class Kimi:
         """Its path, where it is known."""
         self.tools: dict[str, Tool] = {}
         """What `tool` registered, by name."""
+        self.jobs: Jobs[Reply] = Jobs()
+        """The replies in the background."""
+        self.audience: list[Audience] = []
+        """Who shows the chat beside the cell that asks."""
         self._session: Session | None = None
         self._library = Library()
+        self._player = ReplayTransport(self._library)
+        self._replayer = AsyncClient(NO_KEY, SIMULATOR_URL, transport=self._player)
+        self._cassette: Path | None = None
+        self._offline = False  # the client answers from recordings only
         self._gathered = False
         self.simulated = False
         """Whether the embedded simulator answers; known once `session` was used."""
 
     @property
     def session(self) -> Session:
-        if self._client is None:
-            self._client, self.simulated = self._connect()
+        return self._session or self._ready(self.settings.replay)
+
+    def _ready(self, replay: str) -> Session:
+        """The session, with a client that can ask what this mode of replay lets it. Where nothing may be
+        asked, no key is needed either."""
+        if self._client is None or (self._offline and replay != "only"):
+            offline = replay == "only"
+            client, simulated = (
+                (self._replayer, False) if offline else connect(self.settings, record=self._cassette)
+            )
+            self._client, self.simulated, self._offline = client, simulated, offline
             if self._session is not None:
-                self._session.connect(self._client)
+                self._session.connect(client)
         if self._session is None:
-            store, trouble = self._open_store()
-            played = ReplayTransport(self._library, self.settings.replay_speed)
             self._session = Session(
                 self._client,
                 notebook=self.notebook,
-                store=store,
+                store=Store(store_path()) if self.settings.store == "on" else None,
                 library=self._library,
-                replayer=AsyncClient(NO_KEY, SIMULATOR_URL, transport=played),
+                replayer=self._replayer,
             )
-            self._session.warnings += trouble
+            self._session.warnings += self._offer_restore(self._session)
         return self._session
 
-    def _connect(self, record: Path | None = None) -> tuple[AsyncClient, bool]:
-        """Where nothing may be asked, no key is needed either."""
-        if self.settings.replay == "only" and record is None:
-            played = ReplayTransport(self._library, self.settings.replay_speed)
-            return AsyncClient(NO_KEY, SIMULATOR_URL, transport=played), False
-        return connect(self.settings, record=record)
+    def notebook_file(self) -> Path | None:
+        """The file of this notebook, where it is known and there."""
+        named = [] if self.notebook is None else [Path(self.notebook), Path(Path(self.notebook).name)]
+        return next((path for path in named if path.is_file()), None)  # a server may name it from its root
+
+    def _offer_restore(self, session: Session) -> list[str]:
+        """A notebook that came from elsewhere, or has another name now, carries its turns with it."""
+        path = self.notebook_file()
+        if path is None or any(c.turns for c in session.conversations.values()) or not _carries_turns(path):
+            return []
+        return ["The outputs of this notebook hold a conversation: %kimi restore goes on from it."]
 
     def record(self, path: Path | None) -> None:
-        """Write the replies from now on to a cassette; None ends it."""
+        """Write the replies from now on to a cassette; None ends it. Raises `StoreError` where it cannot be
+        written, and `ConfigError` where this chat was given its client."""
+        if self._given:
+            raise ConfigError("This chat was made with a client of its own, which only its maker can tape.")
         session, old = self.session, self._client
-        self._client, self.simulated = self._connect(path)
-        session.connect(self._client)
-        if old is not None and not self._given:
+        before, self._cassette = self._cassette, path
+        try:
+            client, self.simulated = connect(self.settings, record=path)
+        except KimiError:
+            self._cassette = before
+            raise
+        self._client, self._offline = client, False
+        session.connect(client)
+        if old is not None and old is not self._replayer:
             self.worker.run(old.aclose)
+
+    def compact(self, view: View | None = None) -> Reply:
+        """Let the model sum up the conversation. From then on its summary is sent in the place of the turns
+        so far; `Conversation.undo` brings them back. Raises what `run` raises, and `ConversationError`
+        where there is nothing to sum up."""
+        content = (TextBlock.of(SUMMARISE),)
+        return self.run(
+            self.plan(content, prompt="%kimi compact", cell=self.current_cell(), compact=True), view
+        )
 
     def play(self, path: Path) -> int:
         """Let replays find the recordings of a cassette; how many there are."""
@@ -194,23 +234,19 @@ class Kimi:
         if self._gathered:
             return
         self._gathered = True
-        own = Path(self.notebook) if self.notebook else None
-        for path in [own] if own is not None and own.exists() else sorted(Path().glob("*.ipynb")):
-            if path.stat().st_size < MAX_NOTEBOOK and TWIN in path.read_text("utf-8", errors="replace"):
-                for conversation in read_twins(path).conversations.values():
-                    for turn in conversation.turns.values():
-                        self._library.add_turn(turn, path.name)
+        own = self.notebook_file()
+        for path in [own] if own is not None else sorted(Path().glob("*.ipynb")):
+            if not _carries_turns(path):
+                continue
+            try:
+                found = read_twins(path)
+            except StoreError as error:
+                self.session.warnings.append(f"{error} Replays do without it.")
+                continue
+            for turn in found.turns:
+                self._library.add_turn(turn, path.name, partial(found.before, turn))
         if self.settings.cassette:
             self.play(Path(self.settings.cassette).expanduser())
-
-    def _open_store(self) -> tuple[Store | None, list[str]]:
-        """The store, or None and the reason where it cannot be used: then all stays in memory."""
-        if self.settings.store == "off":
-            return None, []
-        try:
-            return Store(store_path()), []
-        except StoreError as error:
-            return None, [str(error)]
 
     def ask(
         self,
@@ -238,12 +274,15 @@ class Kimi:
     def plan(self, content: Sequence[Block], **options: Any) -> Plan:
         """The request for a user message, with the settings as defaults."""
         s = self.settings
+        replay = options.get("replay") or s.replay
+        session = self._ready(replay)
+        self._player.speed = s.replay_speed
         defaults: dict[str, Any] = {
             "model": s.model,
             "effort": s.effort or None,
             "max_tokens": s.max_tokens or None,
             "cache_ttl": s.cache or None,
-            "conversation": self.session.current,
+            "conversation": session.current,
             "replay": s.replay,
         }
         given = {k: v for k, v in options.items() if v is not None}
@@ -253,18 +292,54 @@ class Kimi:
             given["schema"] = Schema.of(given["schema"])
         if isinstance(given.get("search"), bool):
             given["search"] = SEARCHES if given["search"] else None
-        if given.get("replay", s.replay) != "off":
+        if replay != "off":
             self._gather_recordings()
-        return self.session.plan(Ask(content=tuple(content), **{**defaults, **given}))
+        return session.plan(Ask(content=tuple(content), **{**defaults, **given}))
 
     def run(self, plan: Plan, view: View | None = None) -> Reply:
         """Run a plan. Raises the `KimiError` that ended the turn, or `Interrupted`; the turn is kept
         in either case."""
-        stream = self.session.start(plan)
-        show(stream, self.worker, view or _Silent())
+        return self._follow(self._ready(plan.ask.replay).start(plan), view or _Silent(), by_input)
+
+    def begin(
+        self,
+        plan: Plan,
+        view: View | None = None,
+        *,
+        keep: Callable[[Reply | Job[Reply]], None] = lambda _: None,
+    ) -> Job[Reply]:
+        """Run a plan in the background. view: is told once here, in the thread that calls, and then in
+        the job's own. keep: gets the job before it begins, and the reply, where there is one. When the
+        process ends, what has arrived is kept."""
+        if not self.jobs.used:
+            atexit.register(self.jobs.stop)
+        stream, shown = self._ready(plan.ask.replay).start(plan), view or _Silent()
+        shown.update(Progress((), 0.0, plan.request.model, queued=stream.is_queued))
+
+        def follow(stream: TurnStream) -> Reply:
+            reply = self._follow(stream, shown, by_nobody)
+            keep(reply)
+            return reply
+
+        job = self.jobs.add(stream, follow)
+        keep(job)
+        job.begin()
+        return job
+
+    def _follow(self, stream: TurnStream, view: View, confirm: Confirm) -> Reply:
+        watching = [watch for one in self.audience if (watch := one.watch(stream)) is not None]
+        try:
+            show(stream, self.worker, Several([view, *watching]), confirm=confirm)
+        finally:
+            self.refresh()
         assert stream.turn is not None
         shown = view_of(Ending(stream, ""), stream.notes)
         return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
+
+    def refresh(self) -> None:
+        """Let the audience show the chat as it is now."""
+        for one in self.audience:
+            one.refresh()
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -338,13 +413,35 @@ class Kimi:
 
     def close(self) -> None:
         """End what runs in the background, and the connections. A further question opens new ones."""
-        if self._client is not None and not self._given:
+        self.jobs.stop()
+        atexit.unregister(self.jobs.stop)
+        if self._client is not None and not self._given and not self._offline:
             self.worker.run(self._client.aclose)  # its connections belong to the worker's loop
             self._client = None
         self.worker.close()
+        if self._session is not None:
+            self._session.close()
 
     def __repr__(self) -> str:
         return "<kimi: the notebook's chat; ask(), usage, conversation, messages>"
+
+
+def _carries_turns(path: Path) -> bool:
+    """Whether a notebook's file is worth reading for turns."""
+    try:
+        return path.stat().st_size < MAX_NOTEBOOK and TWIN in path.read_text("utf-8", errors="replace")
+    except OSError:
+        return False  # gone, or not ours to read: then it has nothing for us
+
+
+class Audience(Protocol):
+    """Shows the chat, whoever asks."""
+
+    def watch(self, stream: TurnStream) -> View | None:
+        """A view of a turn that begins, if it wants one."""
+
+    def refresh(self) -> None:
+        """Something has changed. In any thread."""
 
 
 class _Silent:
@@ -357,8 +454,8 @@ class _Silent:
         pass
 
 
-def view_of(ending: Ending, notes: Sequence[str] = ()) -> ReplyView:
-    """What is to be shown of a turn that ended."""
+def view_of(ending: Ending, notes: Sequence[str] = (), *, raised: bool = True) -> ReplyView:
+    """What is to be shown of a turn that ended. raised: its error stands below, as the cell's own."""
     turn = ending.stream.turn
     assert turn is not None
     return ReplyView(
@@ -371,4 +468,5 @@ def view_of(ending: Ending, notes: Sequence[str] = ()) -> ReplyView:
         thinking_seconds=ending.thinking_seconds,
         call_seconds=tuple(ending.stream.call_seconds),
         structured=ending.stream.plan.ask.schema is not None,
+        raised=raised,
     )

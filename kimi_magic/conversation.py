@@ -244,7 +244,9 @@ class Conversation:
         """Where a turn goes that sums up the path. Raises `ConversationError` where that would save
         nothing."""
         if len(self.path()) < 2:
-            raise ConversationError(f"Nothing to compact: conversation {self.name!r} has fewer than two turns.")
+            raise ConversationError(
+                f"Nothing to compact: conversation {self.name!r} has fewer than two turns."
+            )
         return Place(None, compacts=self.head)
 
     def branches(self) -> list[Turn]:
@@ -268,7 +270,7 @@ class Conversation:
         active = {turn.id for turn in self.path()}
         compacted = self._compacted()
         complete = [turn for turn in self.turns.values() if turn.status == COMPLETE]
-        newest = {turn.cell: turn.id for turn in complete if turn.cell is not None}
+        newest: dict[str | None, str] = {t.cell: t.id for t in complete if t.cell is not None}
         states = {key: turn.status for key, turn in self.turns.items()}
         for turn in complete:
             states[turn.id] = (

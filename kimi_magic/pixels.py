@@ -10,13 +10,13 @@ _MAGIC = {
     "image/jpeg": rb"\xff\xd8\xff",
     "image/gif": rb"GIF8[79]a",
     "image/webp": rb"RIFF....WEBP",
-    "image/svg+xml": rb"(?:\xef\xbb\xbf)?\s*<(?:svg[\s>]|(?:\?xml|!).*<svg[\s>])",
-    "image/tiff": rb"II\*\0|MM\0\*",
-    "image/bmp": rb"BM.{4}\0\0\0\0",
+    "image/svg+xml": rb"(?:\xef\xbb\xbf)?\s*<(?:svg[\s/>]|(?:\?xml|!).*<svg[\s/>])",
+    "image/tiff": rb"II\*\x00|MM\x00\*",
+    "image/bmp": rb"BM.{4}\x00{4}",
     "image/heic": rb"....ftyp(?:hei[cmsx]|hev[cx]|mif1|msf1)",
     "image/avif": rb"....ftypavi[fs]",
-    "image/jp2": rb"\0\0\0\x0cjP  ",
-    "image/x-icon": rb"\0\0\1\0.{10}",
+    "image/jp2": rb"\x00\x00\x00\x0cjP  ",
+    "image/x-icon": rb"\x00\x00\x01\x00.{10}",
     "image/vnd.adobe.photoshop": rb"8BPS",
 }
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conversation import Conversation, Turn
+from .conversation import Turn
 from .errors import ReplayError
 from .wire import Json, Message, fingerprint
 
@@ -70,12 +70,14 @@ class Library:
             ),
         )
 
-    def add_turn(self, turn: Turn, source: str, conversation: Conversation | None = None) -> None:
-        """The replies of a turn. conversation: the one that it is in, where that is known."""
+    def add_turn(self, turn: Turn, source: str, before: Callable[[], Iterable[Json]] | None = None) -> None:
+        """The replies of a turn. before: gives the messages ahead of it, where they are known."""
         for number, (found, message) in enumerate(turn.recorded()):
 
-            def request(known: bool = conversation is not None and number == 0) -> Json:
-                return _request_of(turn, conversation) if known and conversation is not None else {}
+            def request(is_first: bool = number == 0) -> Json:
+                if before is None or not is_first:
+                    return {}
+                return {**turn.settings, "messages": [*before(), turn.messages[0]]}
 
             def recording(message: Message = message) -> Recording:
                 return from_message(message, source, simulated=turn.simulated)
@@ -112,12 +114,6 @@ class Library:
             f" {differs}.",
             hint="Change it back, or run the cell once with --replay auto and a key.",
         )
-
-
-def _request_of(turn: Turn, conversation: Conversation) -> Json:
-    """The first request of a turn of the conversation."""
-    before = conversation.messages(turn.parent or turn.compacts)
-    return {**turn.settings, "messages": [*before, turn.messages[0]]}
 
 
 def from_message(message: Message, source: str, *, simulated: bool = False) -> Recording:
@@ -208,6 +204,8 @@ def _as_bytes(value: Any) -> bytes:
 
 # --- misses -------------------------------------------------------------------------------------
 
+_COMPARED = 20  # recordings that are looked at closely
+
 
 def _nearest(request: Json, entries: list[_Entry]) -> _Entry | None:
     """The recording whose last message is most like the request's; the newest of equals."""
@@ -217,10 +215,14 @@ def _nearest(request: Json, entries: list[_Entry]) -> _Entry | None:
 
     def likeness(entry: _Entry) -> float:
         matcher.set_seq1(entry.question[:2_000])
-        return matcher.real_quick_ratio() if len(entries) > 200 else matcher.ratio()
+        return matcher.ratio()
 
-    same = [entry for entry in entries if entry.question[:2_000] == wanted]
-    return max(reversed(same or entries), key=likeness, default=None)
+    def rough_likeness(entry: _Entry) -> float:
+        matcher.set_seq1(entry.question[:2_000])
+        return matcher.quick_ratio()
+
+    close = sorted(reversed(entries), key=rough_likeness, reverse=True)[:_COMPARED]
+    return max(close, key=likeness, default=None)
 
 
 def _last_text(request: Json) -> str:
@@ -259,7 +261,8 @@ def _contents_differ(ours: Any, theirs: Any) -> str:
     if isinstance(ours, list) and isinstance(theirs, list):
         for number, (a, b) in enumerate(zip(ours, theirs, strict=False), 1):
             if a != b:
-                return f"block {number}, {a.get('type')}: {_short(_value(a, b))} here, {_short(_value(b, a))} there"
+                values = f"{_short(_value(a, b))} here, {_short(_value(b, a))} there"
+                return f"block {number}, {a.get('type')}: {values}"
     return "the same text in other blocks"
 
 

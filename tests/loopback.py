@@ -18,6 +18,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import httpx
+
+
+_CONTEXT = httpx.create_ssl_context()
+
+
+def network() -> httpx.HTTPTransport:
+    """The transport that `Client` makes by itself; reading the certificates anew each time takes longer
+    than a whole test."""
+    return httpx.HTTPTransport(verify=_CONTEXT)
+
+
+def anetwork() -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(verify=_CONTEXT)
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
-from loopback import Answer, Loopback, chunked, http
+from loopback import Answer, Loopback, anetwork, chunked, http, network
 from test_stream import END, START, delta, sse, start, stop, text
 from test_wire_cases import ASK, raw
 
@@ -53,7 +53,9 @@ class Sync:
 
     def __init__(self, url: str | list[str], **settings: Any) -> None:
         self.waits: list[float] = []
-        self.client = Client("sk-test-key", url, sleep=self.waits.append, **settings)
+        self.client = Client(
+            "sk-test-key", url, sleep=self.waits.append, **{"transport": network()} | settings
+        )
 
     def run(self, **fields: Any) -> tuple[list[Any], Message | KimiError]:
         """All events, and the message or the error."""
@@ -76,7 +78,9 @@ class Async(Sync):
     def __init__(self, url: str | list[str], **settings: Any) -> None:
         self.waits = []
         self.loop = asyncio.new_event_loop()
-        self.aclient = AsyncClient("sk-test-key", url, sleep=self._sleep, **settings)
+        self.aclient = AsyncClient(
+            "sk-test-key", url, sleep=self._sleep, **{"transport": anetwork()} | settings
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)

@@ -203,7 +203,9 @@ def test_a_citation_that_comes_late_leaves_no_copy_of_the_text_behind() -> None:
     long = "A **word** here.\n\n" * 1500
     cited = {"type": "text", "text": long, "citations": [{"url": "https://a.org", "title": "A"}]}
     shown.update(progress(*blocks(cited, {"type": "text", "text": "More."})))
-    shown.update(progress(*blocks({**cited, "text": f"Begun anew. {long}"}, {"type": "text", "text": "More."})))
+    shown.update(
+        progress(*blocks({**cited, "text": f"Begun anew. {long}"}, {"type": "text", "text": "More."}))
+    )
     assert outputs.html.count("<strong>word</strong>") == 1500
 
 
@@ -305,7 +307,9 @@ def test_escape_sequences_of_the_model_do_not_reach_a_terminal() -> None:
 class Seen:
     """A view that keeps what it was shown."""
 
-    def __init__(self, then: Callable[[Progress], object] = lambda progress: None, every: float = 0.0) -> None:
+    def __init__(
+        self, then: Callable[[Progress], object] = lambda progress: None, every: float = 0.0
+    ) -> None:
         self.updates: list[Progress] = []
         self.endings: list[Ending] = []
         self._then, self._every = then, every

@@ -82,6 +82,10 @@ _VALUES = {
     "cache": st.sampled_from(["5m", "1h"]),
     "stop": st.text("ab \"'\\{", min_size=1, max_size=9),
     "out": st.from_regex(r"x[a-z]{0,3}", fullmatch=True),
+    "tool-choice": st.sampled_from(["auto", "any", "none"]),
+    "max-steps": st.integers(1, 99).map(str),
+    "search": st.integers(1, 99).map(str),
+    "replay": st.sampled_from(["off", "auto", "only"]),
 }
 
 

@@ -178,7 +178,8 @@ odd_events = st.fixed_dictionaries(
             values,
             st.fixed_dictionaries({
                 "type": st.sampled_from(
-                    ["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta", "x"]
+                    ["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta",
+                     "x"]
                 ),
             }, optional=dict.fromkeys(_DELTA_FIELDS, values)),
         ),

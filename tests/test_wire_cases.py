@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loopback import Answer, Loopback, http
+from loopback import Answer, Loopback, anetwork, http, network
 
 from kimi_magic import errors
 from kimi_magic.client import AsyncClient, Client
@@ -70,7 +70,7 @@ def check(name: str, outcome: Message | KimiError, *, on_socket: bool = True) ->
 
 
 def ask(server: Loopback, **settings: Any) -> Message | KimiError:
-    with Client("sk-test-key", server.url, **settings) as client:
+    with Client("sk-test-key", server.url, transport=network(), **settings) as client:
         try:
             return client.create(**ASK)
         except KimiError as error:
@@ -79,7 +79,7 @@ def ask(server: Loopback, **settings: Any) -> Message | KimiError:
 
 def aask(server: Loopback, **settings: Any) -> Message | KimiError:
     async def run() -> Message | KimiError:
-        async with AsyncClient("sk-test-key", server.url, **settings) as client:
+        async with AsyncClient("sk-test-key", server.url, transport=anetwork(), **settings) as client:
             try:
                 return await client.create(**ASK)
             except KimiError as error:

@@ -130,7 +130,9 @@ def test_a_worker_that_is_closed_ends_what_waits_for_it(worker: Worker, late: bo
 def test_closing_at_any_moment_never_hangs() -> None:
     for pause in range(30):
         worker = Worker()
-        closer = close_from_elsewhere(worker, lambda pause=pause: [os.sched_yield() for _ in range(pause * 3)])
+        closer = close_from_elsewhere(
+            worker, lambda pause=pause: [os.sched_yield() for _ in range(pause * 3)]
+        )
         try:
             for _ in worker.iterate(Source(*range(20), then="end"), tick=0.01):
                 worker.call(lambda: None)

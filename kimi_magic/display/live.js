@@ -1,88 +1,11 @@
-// Shows a reply as it comes. The kernel sends what is new and says where it belongs, so a message that
-// was lost or came twice does no harm: a full snapshot follows each time the reply has doubled in size.
-//
-// Everything that is HTML here was made and sanitised in the kernel; model text comes as text.
+// One reply in an output of its own.
 
 const replies = new Map(); // by the reply's id: messages come before a view is drawn, and views come and go
 
 function replyOf(model) {
   const id = model.get("_reply");
-  if (!replies.has(id)) replies.set(id, { parts: [], views: new Set() });
+  if (!replies.has(id)) replies.set(id, { ...newReply(), waiting: model.get("_waiting") });
   return replies.get(id);
-}
-
-// A part is what the reader sees as one piece: thinking (text that grows), text (blocks of HTML that
-// stay, and an open rest), or HTML that is replaced as a whole.
-function take(reply, message) {
-  if (message.reset) {
-    reply.parts = [];
-    for (const view of reply.views) view.clear();
-  }
-  for (const news of message.parts) {
-    const part = (reply.parts[news.place] ??= { kind: news.kind, head: news.head, text: "", blocks: [] });
-    let text = "", blocks = [];
-    if (news.text !== undefined && news.at <= part.text.length) {
-      text = news.text.slice(part.text.length - news.at);
-      part.text += text;
-    }
-    if (news.blocks !== undefined && news.at <= part.blocks.length) {
-      blocks = news.blocks.slice(part.blocks.length - news.at);
-      part.blocks.push(...blocks);
-    }
-    for (const name of ["tail", "label", "html"]) if (news[name] !== undefined) part[name] = news[name];
-    for (const view of reply.views) view.show(news.place, part, text, blocks);
-  }
-}
-
-function nodesOf(html) {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  return template.content;
-}
-
-class View {
-  constructor(reply, el) {
-    this.el = el;
-    this.places = [];
-    reply.parts.forEach((part, place) => this.show(place, part, part.text, part.blocks));
-  }
-
-  clear() {
-    this.places = [];
-    this.el.replaceChildren();
-  }
-
-  show(place, part, text, blocks) {
-    this.el.querySelector(".kimi-waiting")?.remove();
-    const shown = (this.places[place] ??= this.begin(part));
-    if (part.kind === "thinking") {
-      if (part.label !== undefined) shown.summary.textContent = part.label;
-      shown.text.appendData(text);
-    } else if (part.kind === "text") {
-      for (const html of blocks) shown.blocks.append(nodesOf(html));
-      if (part.tail !== shown.tail) shown.rest.replaceChildren(nodesOf((shown.tail = part.tail) ?? ""));
-    } else if (part.html !== shown.html) {
-      shown.el.replaceChildren(nodesOf((shown.html = part.html) ?? ""));
-    }
-  }
-
-  begin(part) {
-    const el = document.createElement("div");
-    this.el.append(el);
-    if (part.kind === "thinking") {
-      el.append(nodesOf(part.head));
-      const text = document.createTextNode("");
-      el.querySelector(".kimi-thought").append(text);
-      return { el, text, summary: el.querySelector("summary") };
-    }
-    if (part.kind === "text") {
-      el.className = "kimi-text";
-      const [blocks, rest] = [document.createElement("div"), document.createElement("div")];
-      el.append(blocks, rest);
-      return { el, blocks, rest };
-    }
-    return { el };
-  }
 }
 
 export default {
@@ -102,7 +25,6 @@ export default {
     const body = document.createElement("div");
     el.firstElementChild.append(body);
     const view = new View(reply, body);
-    if (!reply.parts.length) body.append(nodesOf(model.get("_waiting")));
     reply.views.add(view);
     model.send({ started: true });
     return () => reply.views.delete(view);

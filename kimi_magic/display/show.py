@@ -17,7 +17,7 @@ from ..conversation import CUT
 from ..errors import Interrupted, KimiError
 from ..render.pieces import Piece, pieces
 from ..retry import Attempt
-from ..session import Confirm, ToolCalls, TurnStream, Worker
+from ..session import Confirm, ToolCalls, TurnStream, Worker, inside
 from ..stream import ContentBlockStart, Event
 from ..wire import Block
 from .confirm import by_input
@@ -41,6 +41,8 @@ class Progress:
     """How long each tool call took, in order, of those that have ended."""
     structured: bool = False
     """Its text is JSON that follows a schema."""
+    queued: bool = False
+    """Other replies of its conversation come first."""
 
     def pieces(self) -> list[Piece]:
         """What a reader sees of it."""
@@ -125,6 +127,7 @@ class _Follower:
             progress,
             call_seconds=tuple(self.stream.call_seconds),
             structured=self.stream.plan.ask.schema is not None,
+            queued=self.stream.is_queued,
         )
         self.due = self.watch.clock() + self.view.update(progress)
 
@@ -132,7 +135,8 @@ class _Follower:
         for call in event.calls:
             self._look()  # so that it is seen what runs, or what is asked about
             began = self.watch.clock()
-            outcome = event.run(call, self.confirm)
+            with inside(self.stream.plan.ask.conversation):
+                outcome = event.run(call, self.confirm)
             if self.interrupts.struck:  # and the function has swallowed it
                 raise KeyboardInterrupt
             self.stream.answer(outcome, self.watch.clock() - began)

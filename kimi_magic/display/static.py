@@ -23,6 +23,7 @@ from ..render.pieces import Call, Piece, Search, Text
 from .growing import GrowingText
 from .outputs import Outputs
 from .show import Ending, Progress
+from .waiting import waiting
 
 MIN_INTERVAL = 0.1
 BYTES_PER_SECOND = 150_000
@@ -94,7 +95,7 @@ class StaticView:
         """The HTML of all segments, in order; a finished piece is made once."""
         found = progress.pieces()
         if not found:
-            return [running.waiting(progress.model, progress.seconds, _retrying(progress))]
+            return [waiting(progress)]
         segments: list[str] = []
         for place, piece in enumerate(found):
             parts = self._finished.get(place) or self._parts(place, piece, progress)
@@ -120,11 +121,6 @@ def _is_open(piece: Piece) -> bool:
     if isinstance(piece, Call):
         return piece.result is None
     return isinstance(piece, Search) and not piece.results and not piece.error
-
-
-def _retrying(progress: Progress) -> str:
-    attempt = progress.retry
-    return f"attempt {attempt.number} after: {attempt.cause}" if attempt is not None else ""
 
 
 class _Segmented:

@@ -23,22 +23,30 @@ RESULT_LINES, RESULT_WIDTH = 8, 160  # of a tool's result that are printed
 
 class TerminalView:
     """Prints one reply to `out`. closing: the lines under it, made of what came of it. color: by default
-    where `out` is a terminal, unless the environment variable NO_COLOR is set (https://no-color.org)."""
+    where `out` is a terminal, unless the environment variable NO_COLOR is set (https://no-color.org).
+    at_end: print nothing before the reply has ended, lest it come between what somebody types."""
 
     def __init__(
-        self, out: TextIO, closing: Callable[[Ending], list[str]], *, color: bool | None = None
+        self,
+        out: TextIO,
+        closing: Callable[[Ending], list[str]],
+        *,
+        color: bool | None = None,
+        at_end: bool = False,
     ) -> None:
         if color is None:
             color = out.isatty() and not os.environ.get("NO_COLOR")
         self._out = out
         self._closing = closing
         self._color = color
+        self._at_end = at_end
         self._place = -1  # of the piece that is being printed
         self._fed = 0  # characters of it
         self._terminal = Terminal(color=color)
 
     def update(self, progress: Progress) -> float:
-        self._print(progress.pieces())
+        if not self._at_end:
+            self._print(progress.pieces())
         return INTERVAL
 
     def finish(self, ending: Ending) -> None:

@@ -3,7 +3,8 @@
     options, words   the cell language
     running          what a cell and a line do
     completion       what Tab offers
-    tab, question    its hook in IPython, and the one for questions that end in `?`
+    tab              its hook in IPython
+    verbatim         the hooks that keep a prompt as it was written
     commands         `%kimi status` and the like
     cells, notebook  which cell of which notebook a magic runs in
     stage, notes     where replies and tables are shown, and what is said under them
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from ..config import KimiMagic
-from .question import QuestionLine
+from . import verbatim
 from .tab import matcher
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def load(shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:
     shell.register_magics(magics)
     shell.configurables.append(settings)
     settings.update_config(shell.config)
-    shell.input_transformer_manager.token_transformers.append(QuestionLine)
+    verbatim.install(shell)
     shell.Completer.custom_matchers.append(magics.matcher)
     notice = settings.notice()
     if notice:
@@ -92,8 +93,9 @@ def unload(shell: Any) -> None:
         shell.magics_manager.magics[kind].pop("kimi", None)
     if magics is None:
         return
-    shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, KimiMagic)]
-    shell.input_transformer_manager.token_transformers.remove(QuestionLine)
+    ours = (KimiMagic, KimiMagics)
+    shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, ours)]
+    verbatim.remove(shell)
     shell.Completer.custom_matchers.remove(magics.matcher)
     if magics.chat is not None:
         magics.chat.close()

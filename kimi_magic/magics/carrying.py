@@ -1,4 +1,4 @@
-"""Subcommands that carry conversations: branches, system, save, load, export, restore.
+"""Subcommands that carry conversations: branches, system, compact, save, load, restore, record, replay.
 
 All paths are those of the kernel; `~` is the home folder. Every one of them changes only what goes
 on from here: turns that were there stay in `%kimi history`.
@@ -37,10 +37,20 @@ def system(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """Show the system prompt that stays, set it, or take it away with two quotes."""
     conversation, text = kimi.conversation, " ".join(words)
     if text:
-        prompt = None if text in ('""', "''") else text
-        kimi.session.change(replace(conversation, system=prompt))
+        if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+            text = text[1:-1]
+        kimi.session.change(replace(conversation, system=text or None))
     stays = kimi.conversation.system
     stage.say(f"System prompt of {conversation.name!r}: {stays or 'none'}")
+
+
+def compact(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Ask the model for a summary that is sent in the place of the turns so far."""
+    before = len(kimi.conversation.path())
+    kimi.compact(stage.view(alone=False))
+    stage.say(
+        f"From now on this summary is sent in the place of {before} turns; %kimi undo brings them back."
+    )
 
 
 def save(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -64,11 +74,11 @@ def load(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """From the outputs of a notebook: this one, or the file that is named."""
-    path = Path(" ".join(words)).expanduser() if words else _own_notebook(kimi)
+    path = _path(words, "") if words else _own_notebook(kimi)
     twins = read_twins(path)
     for problem in twins.problems:
         stage.say(problem)
-    if not twins.conversations:
+    if not any(found.turns for found in twins.conversations.values()):
         raise StoreError(
             f"There are no turns in the outputs of {path}.",
             hint="Outputs may have been cleared; %kimi history shows what the store has.",
@@ -102,11 +112,10 @@ def replay(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 
 def _own_notebook(kimi: Kimi) -> Path:
-    if kimi.notebook is None:
-        raise StoreError("This notebook's file is not known here.", hint="Name it: %kimi restore FILE.ipynb.")
-    path = Path(kimi.notebook)
-    if not path.exists() and Path(path.name).exists():
-        return Path(path.name)  # a server names it from its own root; the kernel runs beside it
+    path = kimi.notebook_file()
+    if path is None:
+        known = "is not known here" if kimi.notebook is None else f"is not at {kimi.notebook} any more"
+        raise StoreError(f"This notebook's file {known}.", hint="Name it: %kimi restore FILE.ipynb.")
     return path
 
 

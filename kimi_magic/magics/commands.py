@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..api import Kimi
@@ -13,7 +13,8 @@ from ..config import SET_A_KEY
 from ..conversation import Turn
 from ..errors import OptionError
 from ..render import ShownUsage, money
-from . import carrying
+from ..usage import Record, totals
+from . import background, carrying
 from . import fix as fixing
 from .carrying import shortened as _short
 from .options import describe_options
@@ -53,23 +54,29 @@ def _status(kimi: Kimi, stage: Stage, words: list[str]) -> None:
 def _history(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     conversation = kimi.conversation
     active = {turn.id: n for n, turn in enumerate(conversation.path(), 1)}
-    rows = [_turn_row(kimi, turn, active.get(turn.id)) for turn in conversation.turns.values()]
+    states = conversation.states()
+    used: dict[str | None, list[Record]] = {}
+    for record in kimi.session.records:
+        used.setdefault(record.turn, []).append(record)
+    now = kimi.session.now()
+    rows = [
+        {"#": str(active.get(key, "")), "turn": key[:6], "state": states[key]}
+        | _turn_row(turn, used.get(key, []), now)
+        for key, turn in conversation.turns.items()
+    ]
     stage.table(rows, f"Conversation {conversation.name}: {len(active)} turns are sent along.")
 
 
-def _turn_row(kimi: Kimi, turn: Turn, number: int | None) -> dict[str, str]:
-    used = ShownUsage(r for r in kimi.session.records if r.turn == turn.id).summary()
+def _turn_row(turn: Turn, records: list[Record], now: datetime) -> dict[str, str]:
+    used = totals(records)
     return {
-        "#": str(number or ""),
-        "turn": turn.id[:6],
-        "state": kimi.conversation.state(turn),
         "prompt": _short(turn.prompt),
         "reply": _short(turn.error or turn.text),
         "cell": (turn.cell or "")[:12],
         "in": f"{used.input + used.cache_read + used.cache_write:,}",
         "out": f"{used.output:,}",
         "cost": money(used.cost, used.currency) if used.requests > used.unknown else "?",
-        "age": age(kimi.session.now() - turn.time),
+        "age": age(now - turn.time),
     }
 
 
@@ -146,6 +153,11 @@ COMMANDS: dict[str, Command] = {
     "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
     "undo": Command("undo", "take the last turn out of the conversation", _undo),
     "use": Command("use TURN|NAME", "go on from that turn, or in the conversation of that name", _use),
+    "compact": Command(
+        "compact",
+        "let the model sum the conversation up, and go on from that; undo brings all back",
+        carrying.compact,
+    ),
     "branches": Command("branches", "the ways that the conversation went", carrying.branches),
     "system": Command(
         "system …", 'the system prompt that stays: show it, set it; "" for none', carrying.system
@@ -159,6 +171,11 @@ COMMANDS: dict[str, Command] = {
     "replay": Command(
         "replay off|auto|only FILE…", "show recorded replies instead of asking", carrying.replay
     ),
+    "jobs": Command(
+        "jobs", "replies that run in the background (--background), and that ran", background.jobs
+    ),
+    "stop": Command("stop JOB", "end a reply in the background, or all; what arrived stays", background.stop),
+    "wait": Command("wait JOB", "wait for a reply in the background, or for all", background.wait),
     "fix": Command("fix …", "explain the last exception, and propose the cell mended", fixing.fix),
     "code": Command("code N", "the last reply's code, or its N-th block, into the next cell", fixing.code),
     "tools": Command("tools", "the functions that @kimi.tool registered", _tools),

@@ -7,6 +7,7 @@ themselves what to do.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 import os
@@ -14,9 +15,10 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from types import FrameType, FunctionType, ModuleType, TracebackType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..errors import KimiError
@@ -64,8 +66,9 @@ class Failures:
 
     def described(self, failure: Failure) -> str:
         """Cells, traceback and variables of a failure, as text for a model, without what is secret."""
-        frames = list(_frames(failure.error.__traceback__))
+        frames = list(_frames(failure.error))
         own = [frame for frame in frames if frame.f_globals is self._shell.user_ns]
+        called = [frame for frame in frames if frame not in own] if own else []
         cells = self._cells(failure, own)
         pieces = [f"{title}:\n{fenced(cut(source, _CELL)[0], 'python')}" for title, source in cells.items()]
         pieces.append(f"Traceback:\n{fenced(self._traceback(failure.error, own))}")
@@ -73,7 +76,8 @@ class Failures:
         if variables:
             title = "Variables involved (values are left out where they are large or may be secret):"
             pieces.append("\n".join([title, *variables]))
-        secrets = secret_texts(os.environ, self._shell.user_ns, *(frame.f_locals for frame in frames))
+        secrets = secret_texts(os.environ, self._shell.user_ns, *(frame.f_locals for frame in own))
+        secrets |= secret_texts(*(frame.f_locals for frame in called), of_libraries=True)
         return without_secrets("\n\n".join(pieces), secrets)
 
     def _cells(self, failure: Failure, own: list[FrameType]) -> dict[str, str]:
@@ -104,7 +108,11 @@ class Failures:
         first = error.__traceback__
         while own and first is not None and first.tb_frame is not own[0]:
             first = first.tb_next
-        text = "".join(traceback.format_exception(type(error), error, first)).rstrip("\n")
+        if isinstance(error, SyntaxError) and not own:
+            lines = traceback.format_exception_only(error)
+        else:
+            lines = traceback.format_exception(type(error), error, first)
+        text = "".join(lines).rstrip("\n")
         files = dict.fromkeys(re.findall(r'File "([^"\n]+)"', text))
         for file in files:
             name = self._name(file)
@@ -115,8 +123,7 @@ class Failures:
         """A line for each name that the code of the cells' own frames uses, innermost first."""
         found: dict[str, object] = {}
         for frame in reversed(own):
-            code = frame.f_code
-            for name in (*code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_names):
+            for name in _names(frame):
                 for names in (frame.f_locals, frame.f_globals):
                     if name in names and not name.startswith("_") and name not in _SHELL_NAMES:
                         found.setdefault(name, names[name])
@@ -124,10 +131,23 @@ class Failures:
         return [f"- {name}: {cut(what_is(name, value), _LONGEST)[0]}" for name, value in shown]
 
 
-def _frames(first: TracebackType | None) -> Iterator[FrameType]:
-    while first is not None:
-        yield first.tb_frame
-        first = first.tb_next
+def _names(frame: FrameType) -> Iterator[str]:
+    """Names that the code of a frame uses; of a cell, whose statements run one by one, all in the cell."""
+    code = frame.f_code
+    if code.co_name == "<module>":
+        source = "".join(linecache.getlines(code.co_filename))
+        with suppress(SyntaxError, ValueError):
+            yield from (node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))
+    yield from (*code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_names)
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    """From the first on that is not IPython's own, outermost first."""
+    place = error.__traceback__
+    while place is not None:
+        if not place.tb_frame.f_globals.get("__name__", "").startswith("IPython."):
+            yield place.tb_frame
+        place = place.tb_next
 
 
 def what_is(name: str, value: object) -> str:

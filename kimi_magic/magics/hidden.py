@@ -15,13 +15,14 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 
 HIDDEN = "[hidden]"
 _WORDS = frozenset({
-    "key", "keys", "token", "tokens", "password", "passwd", "passphrase", "passcode", "passwort", "pass", "pwd",
-    "pw", "pin", "secret", "secrets", "auth", "authorization", "authentication", "credential", "credentials",
-    "cred", "creds", "bearer", "cookie", "cookies", "private", "jwt", "otp", "dsn",
+    "key", "keys", "token", "tokens", "password", "passwd", "passphrase", "passcode", "passwort", "pass",
+    "pwd", "pw", "pin", "secret", "secrets", "auth", "authorization", "authentication", "credential",
+    "credentials", "cred", "creds", "bearer", "cookie", "cookies", "private", "jwt", "otp", "dsn",
 })  # fmt: skip
 _INSIDE = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credential", "authoriz",
            "密码", "密钥", "口令", "令牌")  # fmt: skip
 _COUNTS = ("tokens", "keys", "key")  # words of names that often hold numbers: max_tokens, key
+_SHORT = 8  # characters below which a secret is only taken out as a word of its own
 _LOOKED_AT = 20_000  # values, in all
 _DEEPEST = 5
 _PLAIN = re.compile(r"[^\W\d]+")
@@ -46,32 +47,44 @@ _FORMS = re.compile(
 
 
 def looks_secret(name: str) -> bool:
-    """By the words that a name is made of, in snake or camel case."""
+    """By the words that a name is made of, in snake or camel case. `KeyError` is none."""
+    if name.endswith(("Error", "Exception", "Warning")):
+        return False
     words = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
     return bool(words & _WORDS) or any(part in name.lower().replace("_", "") for part in _INSIDE)
 
 
-def secret_texts(*namespaces: Mapping[str, object]) -> set[str]:
-    """The values of all names that look secret in these, as texts to be taken out."""
+def secret_texts(*namespaces: Mapping[str, object], of_libraries: bool = False) -> set[str]:
+    """The values of all names that look secret in these, as texts to be taken out.
+
+    of_libraries: they are variables of library code, where a `key` or `token` is what is looked up or
+    parsed, not what opens something.
+    """
     found: set[str] = set()
     visits = iter(range(_LOOKED_AT))
     seen: set[int] = set()
     for names in namespaces:
         for name, value in list(names.items()):
-            _collect(name, value, found, visits, seen)
+            if not (of_libraries and _opens_nothing(name)):
+                _collect(name, value, found, visits, seen)
     return found
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with `[hidden]` in the place of these, and of what looks like one by itself."""
     for secret in sorted(secrets, key=len, reverse=True):
-        before, after = (
-            (r"(?<!\w)" if secret[0].isalnum() else ""),
-            (r"(?!\w)" if secret[-1].isalnum() else ""),
-        )
-        if secret in text:
-            text = re.sub(f"{before}{re.escape(secret)}{after}", HIDDEN, text)
+        if len(secret) >= _SHORT:
+            text = text.replace(secret, HIDDEN)
+        elif secret in text:  # `test` goes, `latest` stays
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
     return _FORMS.sub(HIDDEN, _LITERAL.sub(_without_literal, text))
+
+
+def _opens_nothing(name: str) -> bool:
+    """`casted_key`, `next_token`, unlike `api_key`, `access_token`."""
+    return re.search("key|token", name, re.I) is not None and not re.search(
+        "api|access|auth|private|secret|sign|encrypt|bearer|session|client|user", name, re.I
+    )
 
 
 def _without_literal(match: re.Match[str]) -> str:
@@ -99,18 +112,18 @@ def _collect(
     if id(value) in seen:
         return
     seen.add(id(value))
-    for inner, content in _inside(value):
+    for inner, content in _inside(value, depth):
         _collect(inner, content, found, visits, seen, depth + 1)
 
 
-def _inside(value: object) -> list[tuple[object, object]]:
+def _inside(value: object, depth: int) -> list[tuple[object, object]]:
     if isinstance(value, (str, bytes, int, float, ModuleType, FunctionType, BuiltinFunctionType, type)):
         return []
     if isinstance(value, dict):
         return list(islice(value.items(), 1000))
     if isinstance(value, (list, tuple, set, frozenset)):
         return [("", item) for item in islice(value, 1000)]
-    inner = getattr(value, "__dict__", None)
+    inner = getattr(value, "__dict__", None) if depth < 1 else None  # of a variable itself
     return list(islice(inner.items(), 200)) if isinstance(inner, dict) else []
 
 
@@ -127,5 +140,5 @@ def _texts(name: str, value: object, depth: int) -> Iterator[str]:
         if not isinstance(value, bool) and not name.lower().endswith(_COUNTS):
             yield str(value)
     elif depth <= _DEEPEST:
-        for inner, content in _inside(value):
+        for inner, content in _inside(value, depth):
             yield from _texts(inner if isinstance(inner, str) and inner else name, content, depth + 1)

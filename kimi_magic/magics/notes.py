@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from ..conversation import Conversation, Place, Turn
+from collections.abc import Mapping
+
+from ..conversation import COMPLETE, Place, Turn
 
 STALE = (
     "Stale: an earlier cell was run again, so this turn is no part of the conversation. Run this cell again."
 )
 UNDONE = "Undone: this turn is no part of the conversation. %kimi use {} brings it back."
+COMPACTED = "Summed up: a later turn is sent in the place of this one. %kimi use {} goes back to it."
+STANDS = (
+    "The earlier turn of this cell is still part of the conversation: %kimi undo takes the last turn off."
+)
 
 
-def notes(conversation: Conversation, turn: Turn, place: Place) -> tuple[str, ...]:
+def notes(states: Mapping[str, str], turn: Turn, place: Place) -> tuple[str, ...]:
     """Lines about a turn that was put at `place`: what it replaced, what waits to be run again, or
-    that it left the path itself."""
-    state = conversation.state(turn)
+    that it left the path itself. states: `Conversation.states`."""
+    state = states.get(turn.id, turn.status)
     if state == "stale":
         return (STALE,)
     if state == "undone":
         return (UNDONE.format(turn.id[:6]),)
+    if state == "compacted":
+        return (COMPACTED.format(turn.id[:6]),)
     if state != "active":
-        return ()
+        stands = place.replaces is not None and states.get(place.replaces.id) == "active"
+        return (STANDS,) if turn.status != COMPLETE and stands else ()
     lines = []
     if place.replaces is not None and place.replaces.prompt != turn.prompt:
         old = place.replaces.id[:6]
         lines.append(f"The earlier turn of this cell was replaced; %kimi use {old} brings it back.")
-    waiting = [t for t in place.stale if conversation.state(t) == "stale"]
+    waiting = [t for t in place.stale if states.get(t.id) == "stale"]
     if len(waiting) == 1:
         lines.append("A later turn left the conversation: run its cell again to have it back.")
     elif waiting:

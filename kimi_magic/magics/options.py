@@ -225,6 +225,7 @@ class CellOptions:
     new: bool = _option("", "", "start the conversation afresh")
     once: bool = _option("", "", "neither read nor write history", excludes=("conversation", "new", "append"))
     append: bool = _option("", "", "add a turn, even though this cell already has one")
+    background: bool = _option("", "", "return at once; the reply comes while other cells run")
     replay: str | None = _option(
         "",
         "off|auto|only",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..api import Kimi
+from ..api import Kimi, Reply
 from ..errors import OptionError, PromptError
 from ..prompt import ImageLimits, Prompt, attach, expand, expand_text
-from ..session import Plan
+from ..session import Job, Plan
 from . import commands, named
 from .cells import Cells
 from .dry_run import dry_run
@@ -24,6 +25,7 @@ class Runner:
         self._cells = Cells(shell)
         self._stage = Stage(shell, kimi.settings, lambda: kimi.session)
         kimi.current_cell = self._cells.current
+        kimi.audience.append(self._stage)
 
     def cell(self, line: str, body: str) -> None:
         """`%%kimi`. Raises what `Kimi.run` raises, and `OptionError` and `PromptError` before it."""
@@ -34,7 +36,7 @@ class Runner:
         command = commands.find(line)
         if command is not None:
             value = command.run(self._chat, self._stage, line.split()[1:])
-            self._stage.refresh()
+            self._chat.refresh()
             return value
         self._ask(*parse_line(line))
         return None
@@ -48,10 +50,17 @@ class Runner:
             self._show_request(plan, prompt)
             return
         self._chat.session.warnings += [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
-        reply = self._chat.run(plan, self._stage.view(alone=self._cells.alone))
-        self._stage.refresh()
-        if options.out:
-            self._names[options.out] = reply
+        view = self._stage.view(alone=self._cells.alone, background=options.background)
+        keep = partial(self._keep, options.out)
+        if options.background:
+            self._chat.begin(plan, view, keep=keep)
+        else:
+            keep(self._chat.run(plan, view))
+
+    def _keep(self, name: str | None, value: Reply | Job[Reply]) -> None:
+        """Put the reply into the variable; as long as it comes in the background, its job."""
+        if name:
+            self._names[name] = value
 
     def _prompt(self, options: CellOptions, template: str) -> Prompt:
         settings = self._chat.settings

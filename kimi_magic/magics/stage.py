@@ -19,7 +19,7 @@ from ..conversation import Place, Turn
 from ..display import Ending, LiveFrontEnd, LiveView, ShellOutputs, StaticView, TerminalView, View
 from ..render import ReplyView, bundle, closing_lines, table_html, table_text
 from ..render.tables import Rows
-from ..session import Session
+from ..session import Session, TurnStream
 from ..store import TWIN, twin_of
 from .failures import Failures
 from .notes import notes
@@ -66,43 +66,57 @@ class Stage:
         server = "JPY_SESSION_NAME" in os.environ
         return server and self._front_end.works and find_spec("anywidget") is not None
 
-    def view(self, *, alone: bool) -> View:
-        """A view for the running cell. alone: nothing else is among its outputs."""
+    def view(self, *, alone: bool, background: bool = False) -> View:
+        """A view for the running cell. alone: nothing else is among its outputs. background: the cell ends
+        before the reply, which then has one output that is found by its id, whatever runs meanwhile."""
         if self.is_terminal:
             return TerminalView(
                 sys.stdout,
-                lambda ending: closing_lines(self._view_of(ending, self._warnings(ending))),
+                lambda ending: closing_lines(self._view_of(ending, self._warnings(ending), background)),
+                at_end=background,
             )
         outputs = ShellOutputs(self._shell)
+
+        def final(ending: Ending) -> dict[str, Any]:
+            return self._final(ending, view.display_id, background)
+
+        view: LiveView | StaticView
         if self._is_live and not outputs.captured:
-            live = LiveView(outputs, self._front_end, lambda ending: self._final(ending, live.display_id))
-            return live
-        view = StaticView(
-            outputs,
-            lambda ending: self._final(ending, view.display_id),
-            silent=outputs.captured,
-            alone=alone,
-        )
+            view = LiveView(outputs, self._front_end, final)
+        else:
+            view = StaticView(outputs, final, silent=outputs.captured, alone=alone and not background)
         return view
 
     def refresh(self) -> None:
         """Let the outputs of this kernel say what has become of their turns."""
-        for shown in self._shown.values():
+        states: dict[str, dict[str, str]] = {}  # of each conversation: one look for all its outputs
+        for shown in list(self._shown.values()):
             if shown.conversation is None:
                 continue
-            conversation = self._session().conversation(shown.conversation)
-            now = (*shown.warnings, *notes(conversation, shown.turn, shown.place))
+            if shown.conversation not in states:
+                states[shown.conversation] = self._session().conversation(shown.conversation).states()
+            now = (*shown.warnings, *notes(states[shown.conversation], shown.turn, shown.place))
             if now != shown.view.notes:
                 shown.view = replace(shown.view, notes=now)
                 ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
 
-    def _final(self, ending: Ending, display_id: str) -> dict[str, Any]:
+    def watch(self, stream: TurnStream) -> View | None:
+        """Each cell has its own view of the turn that it asks for."""
+        return None
+
+    def show_again(self, turn: Turn) -> None:
+        """Send the output of a turn once more."""
+        shown = self._shown.get(turn.id)
+        if shown is not None:
+            ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
+
+    def _final(self, ending: Ending, display_id: str, background: bool) -> dict[str, Any]:
         """The mimebundle to save of a reply that ended."""
         turn, plan = ending.stream.turn, ending.stream.plan
         assert turn is not None
         conversation = None if plan.ask.once else plan.ask.conversation
         warnings = self._warnings(ending)
-        view = self._view_of(ending, warnings)
+        view = self._view_of(ending, warnings, background)
         shown = _Shown(display_id, conversation, turn, plan.place, view, warnings)
         data = self._bundle(shown)
         if turn.cell is not None:  # the output of this cell's earlier turn is gone
@@ -111,17 +125,25 @@ class Stage:
         return data
 
     def _bundle(self, shown: _Shown) -> dict[str, Any]:
-        return {**bundle(shown.view), TWIN: twin_of(shown.turn, shown.conversation, shown.view.records)}
+        name = shown.conversation
+        conversation = self._session().conversation(name) if name is not None else None
+        return {**bundle(shown.view), TWIN: twin_of(shown.turn, conversation, shown.view.records)}
 
     def _warnings(self, ending: Ending) -> tuple[str, ...]:
         """What the user is to be told with this reply, whatever becomes of its turn later."""
         return (*ending.stream.notes, *self._session().take_warnings())
 
-    def _view_of(self, ending: Ending, warnings: tuple[str, ...]) -> ReplyView:
+    def _view_of(self, ending: Ending, warnings: tuple[str, ...], background: bool) -> ReplyView:
+        if background and ending.stream.error is not None:
+            error = ending.stream.error
+            ending = replace(ending, failure=f"{type(error).__name__}: {error}")
         session, plan, turn = self._session(), ending.stream.plan, ending.stream.turn
         assert turn is not None
-        about = () if plan.ask.once else notes(session.conversation(plan.ask.conversation), turn, plan.place)
-        return view_of(ending, (*warnings, *about))
+        if plan.ask.once:
+            return view_of(ending, warnings, raised=not background)
+        states = session.conversation(plan.ask.conversation).states()
+        about = notes(states, turn, plan.place)
+        return view_of(ending, (*warnings, *about), raised=not background)
 
     def table(self, rows: Rows, caption: str) -> None:
         """A table, as HTML with a text twin, or as text."""

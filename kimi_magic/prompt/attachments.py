@@ -80,7 +80,8 @@ def _images(name: str, namespace: Mapping[str, object], limits: ImageLimits) -> 
         if several and not value:
             raise PromptError("there is no image in it.")
     except PromptError as error:
-        raise PromptError(f"-i/--image {name}: {error.message}", hint=error.hint) from error.__cause__
+        word = name if len(name) <= 60 else f"{name[:60]}…"
+        raise PromptError(f"-i/--image {word}: {error.message}", hint=error.hint) from error.__cause__
 
 
 def _value(name: str, namespace: Mapping[str, object]) -> object:
@@ -95,7 +96,7 @@ def _value(name: str, namespace: Mapping[str, object]) -> object:
         return resolve(bare, namespace)
     if name == CLIPBOARD:
         return _clipboard()
-    if name.isidentifier() and not Path(name).is_file():
+    if name.isidentifier() and not _is_file(name):
         names = [known for known in namespace if not known.startswith("_")]
         near = difflib.get_close_matches(name, names, n=1)
         raise PromptError(
@@ -106,15 +107,17 @@ def _value(name: str, namespace: Mapping[str, object]) -> object:
 
 
 def _named(name: str, namespace: Mapping[str, object]) -> Placeholder | None:
-    """The expression that a word without braces is, if it begins with a variable and is no file."""
+    """The expression that a word without braces is, if it begins with a variable. A file goes before an
+    expression, but not before a plain name."""
     found = placeholder_at(f"{{{{ {name} }}}}", 0)
     root = name.split(".")[0].split("[")[0]
-    return found if found is not None and root in namespace and not _is_file(name) else None
+    is_meant = found is not None and root in namespace and (name.isidentifier() or not _is_file(name))
+    return found if is_meant else None
 
 
 def _is_file(name: str) -> bool:
     try:
-        return not name.isidentifier() and Path(name).expanduser().is_file()
+        return Path(name).expanduser().is_file()
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -27,7 +27,9 @@ _MARKS = {
 _PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 _COMMON = re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]")
 """GB2312: punctuation, full-width letters, and the 3,755 signs of level 1."""
-_WESTERN = re.compile(rb"[\xc0-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xab\xb0-\xb5\xbb\xbf]")
+_WESTERN = re.compile(
+    rb"[\xc0-\xff\x80\x82\x84\x85\x8a\x8c\x8e\x91-\x97\x9a\x9c\x9e\x9f\xa0\xa3\xa7\xab\xb0-\xb5\xbb\xbf]"
+)
 """Windows-1252: accented letters, quotes, dashes, € £ § ° µ « » ¿."""
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # but for escape, which logs have
 
@@ -80,4 +82,4 @@ def _is_chinese(data: bytes) -> bool:
 
 def _is_western(data: bytes) -> bool:
     high = sum(byte > 127 for byte in data)
-    return high * 4 <= len(data) and len(_WESTERN.findall(data)) == high
+    return high * 3 <= len(data) and len(_WESTERN.findall(data)) == high

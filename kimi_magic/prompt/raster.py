@@ -51,6 +51,8 @@ def plain(image: Any) -> tuple[Any, str]:
     upright = ImageOps.exif_transpose(image)
     if upright.mode.startswith(_DEEP):
         return _eight_bits(upright)
+    if upright.mode == "La":  # Pillow converts it to nothing else
+        upright = upright.convert("LA")
     if upright.mode not in _AS_THEY_ARE:
         has_alpha = "A" in upright.getbands() or "a" in upright.getbands()
         upright = upright.convert("RGBA" if has_alpha else "RGB")
@@ -117,7 +119,7 @@ def from_array(value: Any) -> tuple[Any, str]:
 
     array = as_numpy(value)
     shape = tuple(array.shape)
-    if array.ndim == 3 and shape[2] not in (1, 3, 4) and shape[0] in (1, 3, 4):
+    if array.ndim == 3 and shape[0] in (1, 3, 4) and min(shape[1:]) > 4:
         array = np.moveaxis(array, 0, 2)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]

@@ -62,6 +62,8 @@ def _cost(records: tuple[Record, ...], price: Price | None) -> str:
     if not known:
         return "cost unknown" if price is None else ""
     text = money(sum(known, Decimal(0)), records[-1].currency)
+    if all(r.replayed for r in records):
+        return "replayed at no cost"
     if all(r.simulated for r in records):
         text = f"would cost {text}"
     if any(has_unpriced_searches(r, price) for r in records):

@@ -25,6 +25,7 @@ from .sanitise import clean, safe_url
 from .source import plain_text, safe_markdown
 
 BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY to ask one."
+REPLAYED = "Replayed: this reply was recorded earlier, and nothing was asked now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class ReplyView:
     """How long each tool call took, in order."""
     structured: bool = False
     """Its text is JSON that follows a schema."""
+    raised: bool = True
+    """A failure is also the cell's error, which stands right below."""
+
+    @property
+    def badges(self) -> list[str]:
+        """What has to be said of where the reply comes from."""
+        replayed = any(record.replayed for record in self.records)
+        return [BADGE] * self.simulated + [REPLAYED] * replayed
 
     def pieces(self) -> list[Piece]:
         return pieces(self.content, self.call_seconds, structured=self.structured)
@@ -62,8 +71,8 @@ def html(view: ReplyView) -> str:
     error stands right below it."""
     shown = [piece_html(piece, view) for piece in view.pieces()]
     if not shown and view.failure:
-        return wrapped(ending_html(replace(view, failure="")))
-    body = [badge_html()] if view.simulated else []
+        return wrapped(ending_html(replace(view, failure="") if view.raised else view))
+    body = [badge_html(badge) for badge in view.badges]
     body += shown or [f'<p style="{style.QUIET}">The reply is empty.</p>']
     body.append(sources_html(view.content))
     body.append(ending_html(view))
@@ -75,8 +84,8 @@ def wrapped(body: str, *, sheet: bool = True) -> str:
     return f'<div class="{style.WRAPPER_CLASS}">{style.sheet() if sheet else ""}{body}</div>'
 
 
-def badge_html() -> str:
-    return f'<div class="kimi-badge" role="note" style="{style.BADGE}">{escape(BADGE)}</div>'
+def badge_html(badge: str = BADGE) -> str:
+    return f'<div class="kimi-badge" role="note" style="{style.BADGE}">{escape(badge)}</div>'
 
 
 def piece_html(piece: Piece, view: ReplyView) -> str:
@@ -201,7 +210,7 @@ def ending_html(view: ReplyView) -> str:
 
 def markdown(view: ReplyView) -> str:
     """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone."""
-    parts = [f"*{BADGE}*"] if view.simulated else []
+    parts = [f"*{badge}*" for badge in view.badges]
     found = view.pieces()
     parts += [safe_markdown(p.markdown) for p in found if isinstance(p, Text)]
     parts += [safe_markdown(data_markdown(p.json)) for p in found if isinstance(p, Data)]
@@ -213,7 +222,7 @@ def markdown(view: ReplyView) -> str:
 
 def text(view: ReplyView) -> str:
     """Plain text: the markdown as the model wrote it, without thinking."""
-    parts = [f"[{BADGE}]"] if view.simulated else []
+    parts = [f"[{badge}]" for badge in view.badges]
     found = view.pieces()
     parts += [plain_text(p.markdown) for p in found if isinstance(p, Text)]
     parts += [clean(p.json) for p in found if isinstance(p, Data)]
@@ -231,7 +240,8 @@ def text(view: ReplyView) -> str:
 def closing_lines(view: ReplyView) -> list[str]:
     """What stands under a reply in a terminal: badge, sources, notes, footer."""
     lines = [f"[{n}] {_one_line(s['title'])} {s['url']}" for n, s in enumerate(sources(view.content), 1)]
-    lines += [BADGE] * view.simulated
+    lines += view.badges
+    lines += [_one_line(view.failure)] if view.failure and not view.raised else []
     lines += [_one_line(line) for line in view.notes]
     return [*lines, footer(view.records, view.price)]
 

@@ -14,9 +14,10 @@ FOLLOWED = 20_000
 """Characters of running thinking that are sent, counted from its end: it is sent again as it grows."""
 
 
-def waiting(model: str, elapsed: float, trouble: str = "") -> str:
-    """Before anything came. The count moves once a second."""
-    line = f"Waiting for {model}" + (f" · {int(elapsed)} s" if elapsed >= 1 else " …")
+def waiting(model: str, elapsed: float, trouble: str = "", *, queued: bool = False) -> str:
+    """Before anything came. The count moves once a second. queued: other replies come first."""
+    awaited = "the reply before this one" if queued else model
+    line = f"Waiting for {awaited}" + (f" · {int(elapsed)} s" if elapsed >= 1 else " …")
     note = f'<div style="{style.NOTE}">{escape(clean(trouble))}</div>' if trouble else ""
     return wrapped(f'<div class="kimi-waiting" style="{style.QUIET}">{escape(line)}</div>{note}', sheet=False)
 

@@ -4,14 +4,33 @@ asking    `Ask`, what the user wants; `Plan`, the request that it makes and wher
 steps     the loop over requests and tool calls that one turn may take, as a generator
 calls     the tool calls of a turn, handed to whoever shows it
 turns     `TurnStream`: one turn while it runs; whatever happens, it ends as a `Turn` with records
+lanes     turns of one conversation run one after the other
+jobs      turns that run beside the cells
+keeping   what goes into the store, and what happens when it cannot
+window    how full the model's context window is
 session   `Session`: the conversations and the ledger of a notebook
 worker    the thread that HTTP runs in, and the iterator that a cell waits on
 """
 
 from .asking import Ask, Plan
 from .calls import Confirm, ToolCalls
+from .jobs import Job, Jobs
+from .lanes import inside
 from .session import Session
 from .turns import TurnStream
+from .window import SUMMARISE
 from .worker import Worker
 
-__all__ = ["Ask", "Confirm", "Plan", "Session", "ToolCalls", "TurnStream", "Worker"]
+__all__ = [
+    "SUMMARISE",
+    "Ask",
+    "Confirm",
+    "Job",
+    "Jobs",
+    "Plan",
+    "Session",
+    "ToolCalls",
+    "TurnStream",
+    "Worker",
+    "inside",
+]

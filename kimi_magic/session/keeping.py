@@ -68,6 +68,10 @@ class Keeping:
             news, conversations={**news.conversations, **foreign}, problems=(*news.problems, *problems)
         )
 
+    def close(self) -> None:
+        if self.store is not None:
+            self.store.close()
+
     def _write(self, store: Store) -> dict[str, Conversation]:
         """Write all that waits; conversations, as stored, that another kernel has written to."""
         changed = []

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 from ..client import AsyncClient
 from ..conversation import COMPLETE, Conversation, Place, Turn
@@ -13,10 +14,11 @@ from ..errors import RequestError
 from ..recordings import Library
 from ..store import Store
 from ..usage import PRICES, Price, Record
-from ..wire import Request, user
+from ..wire import Json, Request, user
 from . import window
 from .asking import Ask, Plan
 from .keeping import Keeping
+from .lanes import Lanes
 from .turns import Surroundings, TurnStream
 from .window import Window
 
@@ -30,7 +32,8 @@ def _new_id() -> str:
 
 
 class Session:
-    """One notebook's chat. `plan` what to ask, `start` it, iterate the stream.
+    """One notebook's chat. `plan` what to ask, `start` it, iterate the stream. Turns of one
+    conversation run one after the other, in the order of `start`.
 
     client: where requests go. notebook: its path where it is known; conversations are found again
     under it, and without one they are this session's alone. store: where they outlive it.
@@ -67,12 +70,17 @@ class Session:
         self._replayer = replayer
         self._indexed: set[str] = set()  # turns that the library has
         self._window = Window()
-        self._around = Surroundings(self._client_for, replayer, notebook, dict(prices), utc, clock)
+        self._lanes = Lanes()
+        self._around = Surroundings(self._client_for, replayer, notebook, dict(prices), self.plan, utc, clock)
         self._new_id = new_id
 
     def connect(self, client: AsyncClient) -> None:
         """Send requests through this client from now on."""
         self.client = client
+
+    def close(self) -> None:
+        """Let go of the store; it opens again when something is to be kept."""
+        self._keeping.close()
 
     def now(self) -> datetime:
         """The time on the session's clock, UTC."""
@@ -140,7 +148,8 @@ class Session:
     def start(self, plan: Plan) -> TurnStream:
         """The turn, about to run: iterate its `events()`."""
         self.warnings += [plan.warning] * bool(plan.warning)
-        return TurnStream(plan, self._new_id(), self._around, self._end)
+        ticket = self._lanes.enter(None if plan.ask.once else plan.ask.conversation)
+        return TurnStream(plan, self._new_id(), self._around, self._end, ticket)
 
     def _end(self, stream: TurnStream) -> None:
         turn = stream.turn
@@ -170,11 +179,16 @@ class Session:
 
     def _index(self) -> None:
         """Let the library have the turns of this session's conversations."""
-        for conversation in self.conversations.values():
-            for turn in conversation.turns.values():
-                if turn.id not in self._indexed:
-                    self._indexed.add(turn.id)
-                    self._library.add_turn(turn, "the notebook's conversation", conversation)
+        for name, conversation in self.conversations.items():
+            for key, turn in conversation.turns.items():
+                if key not in self._indexed:
+                    self._indexed.add(key)
+                    before = partial(self._before, name, turn)
+                    self._library.add_turn(turn, "the notebook's conversation", before)
+
+    def _before(self, name: str, turn: Turn) -> tuple[Json, ...]:
+        """The messages that were sent ahead of a turn."""
+        return self.conversation(name).messages(turn.parent or turn.compacts)
 
     def take_warnings(self) -> tuple[str, ...]:
         """What the user is to be told, once."""

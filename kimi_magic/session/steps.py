@@ -9,6 +9,7 @@ and adds each message of the turn to `said` as soon as it is whole.
   assistant's content behind it, unchanged (`sendable`) and as the last message; a bounded number of times.
 - Results stand in the very next message. After `max_steps` rounds of calls the model is asked once
   more, and may call nothing then, so that it answers with what it has.
+- A call where no function was offered ends the turn: nobody could answer it.
 - `tool_choice: any` holds for the first round only, or it would never end.
 """
 
@@ -44,11 +45,12 @@ class Said:
 
 def steps(request: Request, said: list[Said], max_steps: int = MAX_STEPS) -> Generator[Step, Answer, None]:
     """The requests and calls of a turn. said: grows."""
+    offered = any("input_schema" in tool for tool in request.tools)
     for step in range(max_steps + 1):
         reply = Said("assistant", [])
         stopped = yield from _reply(request, reply, said)
         calls = tuple(b for b in reply.content if type(b) is ToolUseBlock)
-        if not calls or stopped in _UNFINISHED or step == max_steps:
+        if not calls or not offered or stopped in _UNFINISHED or step == max_steps:
             return
         results = yield calls
         assert isinstance(results, tuple)

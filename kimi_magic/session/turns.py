@@ -4,6 +4,7 @@ a `Turn` that holds what arrived, and one usage record for each request that it 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -19,8 +20,9 @@ from ..stream import ContentBlockStart, Event
 from ..tools import Outcome
 from ..usage import Price, Record, with_counts
 from ..wire import Block, Json, Message, Request, TextBlock, ToolUseBlock
-from .asking import Plan
+from .asking import Ask, Plan
 from .calls import ToolCalls, Waiting
+from .lanes import Ticket
 from .steps import Said, Step, steps
 
 
@@ -34,6 +36,8 @@ class Surroundings:
     """The client whose replies are recordings."""
     notebook: str | None
     prices: dict[str, Price]
+    plan: Callable[[Ask], Plan]
+    """The request that is asked for, as things stand."""
     utc: Callable[[], datetime]
     clock: Callable[[], float]
     """Seconds, monotonic."""
@@ -52,9 +56,15 @@ class TurnStream:
     """
 
     def __init__(
-        self, plan: Plan, turn_id: str, around: Surroundings, ended: Callable[[TurnStream], None]
+        self,
+        plan: Plan,
+        turn_id: str,
+        around: Surroundings,
+        ended: Callable[[TurnStream], None],
+        ticket: Ticket,
     ) -> None:
         self.plan = plan
+        """As it was asked; made anew where the turn had to wait for others of its conversation."""
         self.turn: Turn | None = None
         self.records: list[Record] = []
         self.error: KimiError | None = None
@@ -67,6 +77,9 @@ class TurnStream:
         self._id = turn_id
         self._around = around
         self._ended = ended
+        self._ticket = ticket
+        self._running: asyncio.Task[Any] | None = None
+        self._stopped = False
         self._time = around.utc()
         self._stream: AsyncMessageStream | None = None
         self._said: list[Said] = []  # the messages that are whole
@@ -96,15 +109,30 @@ class TurnStream:
             self.notes.append(f"Tool {call.name}: {outcome.note} of what it gave.")
 
     @property
+    def is_queued(self) -> bool:
+        """Others of its conversation are ahead of it."""
+        return self.turn is None and not self._ticket.is_first
+
+    def stop(self) -> None:
+        """End it as an interrupt does, from any thread; what arrived is kept."""
+        self._stopped = True
+        running = self._running
+        if running is not None:
+            with contextlib.suppress(RuntimeError):  # its loop has ended, and the turn with it
+                running.get_loop().call_soon_threadsafe(running.cancel)
+
+    @property
     def price(self) -> Price | None:
         return self._around.prices.get(self.plan.request.model)
 
     async def events(self) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
         """Ask, and yield what comes. Raises the `KimiError` that ended it, after the turn is kept."""
-        status, ask = INTERRUPTED, self.plan.ask
-        loop = steps(self.plan.request, self._said, ask.max_steps)
-        step: Step | None = next(loop)
+        status = INTERRUPTED
+        self._running = asyncio.current_task()
         try:
+            await self._begin()
+            loop = steps(self.plan.request, self._said, self.plan.ask.max_steps)
+            step: Step | None = next(loop)
             while step is not None:
                 async with aclosing(self._taken(step)) as events:
                     async for event in events:
@@ -125,6 +153,15 @@ class TurnStream:
                 status, tuple(m.to_json() for m in self._messages(self._waiting.results()))
             )
             self._ended(self)
+            self._ticket.leave()
+
+    async def _begin(self) -> None:
+        """Wait for the turns ahead; then it is decided where this one stands, and what is sent."""
+        if self._stopped:
+            raise asyncio.CancelledError
+        if await self._ticket.come():
+            self.plan = self._around.plan(self.plan.ask)
+            self._time = self._around.utc()
 
     async def _taken(self, step: Step) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
         """One step of the turn: a request, or calls that somebody runs."""

@@ -40,8 +40,8 @@ class Worker:
         """What the async generator yields, one by one; None each `tick` seconds without anything.
 
         When the iterator is closed, or interrupted while it waits, the source is cancelled and has
-        tidied up before this returns. Raises what the source raises, and `Interrupted` when the
-        worker is closed meanwhile.
+        tidied up before this returns. Raises what the source raises, and `Interrupted` when it is
+        stopped from elsewhere, or the worker is closed.
         """
         items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
@@ -51,6 +51,9 @@ class Worker:
                     async for event in events:
                         items.put(("event", event))
                 items.put(("end", None))
+            except asyncio.CancelledError:
+                items.put(("stopped", None))
+                raise
             except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
                 items.put(("error", error))
 
@@ -60,9 +63,10 @@ class Worker:
                 try:
                     kind, value = items.get(timeout=tick)
                 except queue.Empty:
-                    if task.ended.is_set() and items.empty():
-                        raise Interrupted(_CLOSED) from None
-                    kind, value = "event", None
+                    ended = task.ended.is_set() and items.empty()
+                    kind, value = "stopped" if ended else "event", None
+                if kind == "stopped":
+                    raise Interrupted(_CLOSED if self._loop is None else "The reply was stopped.")
                 if kind == "error":
                     raise value
                 if kind == "end":

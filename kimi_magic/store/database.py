@@ -21,7 +21,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,7 @@ from .migrations import MIGRATIONS
 from .sealed import digest, parse, seal
 
 BUSY = 10.0  # seconds to wait for another kernel's write
-_ELSEWHERE = (
-    "The notebook goes on in memory and writes it when it can; KIMI_MAGIC_HOME names another folder."
-)
+_ELSEWHERE = "The notebook goes on in memory and writes it when it can; KIMI_MAGIC_HOME names another folder."
 _LOST: list[sqlite3.Connection | None] = []
 """Connections of a parent process: to close one here would release its locks there."""
 
@@ -73,7 +71,7 @@ class Store:
                 "SELECT number, json FROM requests WHERE notebook = ? ORDER BY number", (notebook,)
             )
             records = _records(rows, problems)
-        return Found(conversations, records, tuple(problems))
+        return Found(conversations, records=records, problems=tuple(problems))
 
     def keep(
         self,
@@ -133,7 +131,8 @@ class Store:
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is None:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # what is there and no folder fails in the next line
+                self.path.parent.mkdir(mode=0o700, parents=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get its mode
             db = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
             try:
@@ -177,7 +176,8 @@ class Store:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError) as error:
-            raise StoreError(f"Nothing can be kept in {self.path}: {error}.", hint=_ELSEWHERE) from None
+            cause = getattr(error, "strerror", None) or error
+            raise StoreError(f"Nothing can be kept in {self.path}: {cause}.", hint=_ELSEWHERE) from None
 
 
 @contextmanager
@@ -232,9 +232,7 @@ def _records(rows: Iterable[tuple[int, str]], problems: list[str]) -> tuple[Reco
     return tuple(records)
 
 
-def _put_conversation(
-    db: sqlite3.Connection, notebook: str, conversation: Conversation, version: int
-) -> int:
+def _put_conversation(db: sqlite3.Connection, notebook: str, conversation: Conversation, version: int) -> int:
     values: tuple[Any, ...] = (
         notebook,
         conversation.name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..conversation import COMPLETE, Conversation, Turn, sendable
 from ..errors import ConversationError, RequestError
 from ..usage import Record
-from ..wire import Request, user
+from ..wire import Json, Request, user
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,18 @@ class Found:
     """Conversations by name, usage records, and what could not be read."""
 
     conversations: dict[str, Conversation] = field(default_factory=dict)
+    turns: tuple[Turn, ...] = ()
+    """All that could be read of a notebook, also those that are in no conversation."""
     records: tuple[Record, ...] = ()
     problems: tuple[str, ...] = ()
     """What was left out, and why; a line each."""
+
+    def before(self, turn: Turn) -> tuple[Json, ...]:
+        """The messages ahead of one of `turns`, as far as they are known."""
+        for conversation in self.conversations.values():
+            if turn.id in conversation.turns:
+                return conversation.messages(turn.parent or turn.compacts)
+        return ()
 
 
 def rooted(turns: Mapping[str, Turn]) -> dict[str, Turn]:
@@ -26,13 +35,12 @@ def rooted(turns: Mapping[str, Turn]) -> dict[str, Turn]:
     then it stands for itself."""
     known: dict[str | None, bool] = {None: True}
     for turn in turns.values():
-        way: list[str] = []
+        way: dict[str | None, bool] = {}
         here: str | None = turn.id
-        while here not in known and here in turns and here not in way:
-            way.append(here)
+        while here is not None and here not in known and here in turns and here not in way:
+            way[here] = True
             here = turns[here].parent
-        good = known.get(here, False)
-        known.update(dict.fromkeys(way, good))
+        known.update(dict.fromkeys(way, known.get(here, False)))
     whole = {key: turn for key, turn in turns.items() if known[key]}
     lost = [t for t in whole.values() if t.compacts is not None and t.compacts not in whole]
     return {**whole, **{turn.id: replace(turn, compacts=None) for turn in lost}}

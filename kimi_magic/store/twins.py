@@ -43,6 +43,7 @@ def read_twins(path: Path) -> Found:
     `StoreError` for a file that is no notebook."""
     parts: dict[str, _Parts] = {}
     records: list[Record] = []
+    turns: list[Turn] = []
     problems: list[str] = []
     for number, twin in _twins_in(path):
         try:
@@ -51,10 +52,11 @@ def read_twins(path: Path) -> Found:
             problems.append(f"Cell {number}: {error}")
             continue
         records += used
+        turns.append(turn)
         if whole["conversation"] is not None:
             parts.setdefault(whole["conversation"], _Parts()).add(turn, whole)
     found = {name: part.conversation(name, problems) for name, part in parts.items()}
-    return Found(found, tuple(records), tuple(problems))
+    return Found(found, tuple(turns), tuple(records), tuple(problems))
 
 
 class _Parts:

@@ -49,16 +49,43 @@ class _StandIn(io.TextIOBase):
         return getattr(self._stream, name)
 
 
+class _Catch:
+    """The stand-ins, in their place as long as any function runs: several may, each in its thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before: dict[str, Any] = {}
+        self._placed: dict[str, _StandIn] = {}
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                for name in ("stdout", "stderr"):
+                    self._before[name] = getattr(sys, name)
+                    self._placed[name] = _StandIn(self._before[name])
+                    setattr(sys, name, self._placed[name])
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                for name, stand_in in self._placed.items():
+                    if getattr(sys, name) is stand_in:  # else somebody else has changed it, and mends it
+                        setattr(sys, name, self._before[name])
+
+
+_catch = _Catch()
+
+
 @contextlib.contextmanager
 def caught() -> Iterator[io.StringIO]:
     """What the code inside prints, to stdout and stderr."""
     buffer = io.StringIO()
     token = _printing.set(buffer)
     try:
-        with (
-            contextlib.redirect_stdout(_StandIn(sys.stdout)),
-            contextlib.redirect_stderr(_StandIn(sys.stderr)),
-        ):
+        with _catch:
             yield buffer
     finally:
         _printing.reset(token)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 
-from ..errors import ReplayError
+from ..errors import ReplayError, StoreError
+from ..keys import Key
 from ..recordings import KEPT_HEADERS, Library, Recording, from_lines, to_line
 from ..wire import Json, fingerprint
 
@@ -26,17 +30,20 @@ REPLAYED = "x-kimi-replayed"
 def read_cassette(path: Path) -> list[Recording]:
     """The recordings of a file. Raises `ReplayError` where it cannot be read."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReplayError(f"The cassette {path} cannot be read: {error}.") from None
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except OSError as error:
+        raise ReplayError(f"The cassette {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ReplayError(f"The cassette {path} is not UTF-8 text.") from None
     return from_lines(lines, path.name)
 
 
 class ReplayTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Answers from `library`. speed: 1 in the recording's own time, 2 twice as fast, 0 at once."""
+    """Answers from `library`, or from the cassette of that name. speed: 1 in the recording's own time,
+    2 twice as fast, 0 at once."""
 
-    def __init__(self, library: Library, speed: float = 1.0) -> None:
-        self.library = library
+    def __init__(self, library: Library | Path | str, speed: float = 1.0) -> None:
+        self.library = library if isinstance(library, Library) else Library(read_cassette(Path(library)))
         self.speed = speed
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -54,14 +61,17 @@ class ReplayTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 
 class _Played(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """Also a stream that is closed from another thread ends at once."""
+
     def __init__(self, recording: Recording, speed: float) -> None:
         self._chunks = recording.chunks
         self._scale = 1 / speed if speed > 0 else 0.0
+        self._closed = threading.Event()
 
     def __iter__(self) -> Iterator[bytes]:
         for seconds, data in self._chunks:
-            if seconds * self._scale > 0:
-                time.sleep(seconds * self._scale)
+            if self._closed.wait(seconds * self._scale) if seconds * self._scale > 0 else False:
+                raise httpx.ReadError("The reply was closed while it was being read.")
             yield data
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -69,46 +79,64 @@ class _Played(httpx.SyncByteStream, httpx.AsyncByteStream):
             await asyncio.sleep(seconds * self._scale)
             yield data
 
+    def close(self) -> None:
+        self._closed.set()
+
 
 class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Sends requests on through `inner` (a client of httpx, so that its proxies work) and appends each
-    whole reply of status 200 to the cassette at `path`. Headers of requests are never written."""
+    whole reply of status 200 to the cassette at `path`.
+
+    Headers of requests are never written, and no six characters of the key from anywhere else. Raises
+    `StoreError` where the file cannot be written.
+    """
 
     def __init__(
         self,
-        path: Path,
+        path: Path | str,
         inner: httpx.BaseTransport | None = None,
         async_inner: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.path = path
-        self._sync = httpx.Client(transport=inner)
-        self._async = httpx.AsyncClient(transport=async_inner)
+        self.path = Path(path)
+        _append(self.path, "")  # better now than when a reply has been paid for
+        self._inner, self._async_inner = inner, async_inner
+        self._sync: httpx.Client | None = None
+        self._async: httpx.AsyncClient | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = request.read()
+        tape = _Tape(self.path, body, request)
+        if self._sync is None:
+            self._sync = httpx.Client(transport=self._inner)
         response = self._sync.send(_again(request, body), stream=True)
-        return _wrapped(response, _SyncTape(response, _Tape(self.path, body, response)))
+        return _wrapped(response, _SyncTape(response, tape))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
+        tape = _Tape(self.path, body, request)
+        if self._async is None:
+            self._async = httpx.AsyncClient(transport=self._async_inner)
         response = await self._async.send(_again(request, body), stream=True)
-        return _wrapped(response, _AsyncTape(response, _Tape(self.path, body, response)))
+        return _wrapped(response, _AsyncTape(response, tape))
 
     def close(self) -> None:
-        self._sync.close()
+        if self._sync is not None:
+            self._sync.close()
 
     async def aclose(self) -> None:
-        await self._async.aclose()
+        if self._async is not None:
+            await self._async.aclose()
 
 
 class _Tape:
     """What one reply is made of, written when it is whole. Pieces are cut where events end, so that
     a cassette is text."""
 
-    def __init__(self, path: Path, body: bytes, response: httpx.Response) -> None:
+    def __init__(self, path: Path, body: bytes, request: httpx.Request) -> None:
         self._path = path
-        self._body = body
-        self._response = response
+        self._request = _body(body)
+        secret = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        self._hidden: Callable[[str], str] = Key(secret).scrub if secret else str
         self._since = time.monotonic()
         self._open = b""
         self._chunks: list[tuple[float, bytes]] = []
@@ -116,30 +144,62 @@ class _Tape:
 
     def add(self, data: bytes) -> None:
         self._open += data
-        end = self._open.rfind(b"\n\n") + 2
-        if end >= 2:
-            self._cut(end)
+        ends = [self._open.rfind(mark) + len(mark) for mark in _ENDS if mark in self._open]
+        if ends:
+            self._cut(max(ends))
 
     def _cut(self, end: int) -> None:
         now = time.monotonic()
         self._chunks.append((now - self._since, self._open[:end]))
         self._open, self._since = self._open[end:], now
 
-    def end(self, *, closed: bool = False) -> None:
+    def end(self, response: httpx.Response, *, closed: bool = False) -> None:
         """The reply is over. closed: by the reader, who may have seen its end before the connection's."""
-        if self._response.status_code != 200 or self._written:
+        if response.status_code != 200 or self._written:
             return
         if closed and not any(b'"message_stop"' in data for _, data in self._chunks[-2:]):
             return
         self._written = True
         if self._open:
             self._cut(len(self._open))
-        request = _body(self._body)
-        headers = {k: v for k, v in self._response.headers.items() if k.lower() in KEPT_HEADERS}
-        secret = self._response.request.headers.get("authorization", "").removeprefix("Bearer ")
-        line = to_line(Recording(fingerprint(request), tuple(self._chunks), request, 200, headers))
-        with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(line.replace(secret, "[key]") if secret else line)
+        headers = {k: v for k, v in response.headers.items() if k.lower() in KEPT_HEADERS}
+        recording = Recording(self._request, tuple(self._chunks), 200, headers)
+        _append(self._path, to_line(_without(recording, self._hidden)))
+
+
+_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+"""What events end with."""
+
+
+def _append(path: Path, line: str) -> None:
+    """In one write, so that lines of several kernels do not mix."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            data = line.encode()
+            if os.write(handle, data) < len(data):
+                raise OSError(0, "the disk is full")
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StoreError(f"The cassette {path} cannot be written: {error.strerror}.") from None
+
+
+def _without(recording: Recording, hidden: Callable[[str], str]) -> Recording:
+    """The recording with a key taken out of everything that it says."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return hidden(value)
+        if isinstance(value, dict):
+            return {clean(k): clean(v) for k, v in value.items()}
+        return [clean(v) for v in value] if isinstance(value, list) else value
+
+    chunks = tuple(
+        (s, hidden(d.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"))
+        for s, d in recording.chunks
+    )
+    return Recording(clean(recording.request), chunks, recording.status, clean(dict(recording.headers)))
 
 
 class _SyncTape(httpx.SyncByteStream):
@@ -150,11 +210,11 @@ class _SyncTape(httpx.SyncByteStream):
         for chunk in self._response.iter_bytes():
             self._tape.add(chunk)
             yield chunk
-        self._tape.end()
+        self._tape.end(self._response)
 
     def close(self) -> None:
-        self._tape.end(closed=True)
         self._response.close()
+        self._tape.end(self._response, closed=True)
 
 
 class _AsyncTape(httpx.AsyncByteStream):
@@ -165,11 +225,11 @@ class _AsyncTape(httpx.AsyncByteStream):
         async for chunk in self._response.aiter_bytes():
             self._tape.add(chunk)
             yield chunk
-        self._tape.end()
+        self._tape.end(self._response)
 
     async def aclose(self) -> None:
-        self._tape.end(closed=True)
         await self._response.aclose()
+        self._tape.end(self._response, closed=True)
 
 
 def _again(request: httpx.Request, body: bytes) -> httpx.Request:

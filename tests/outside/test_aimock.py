@@ -76,8 +76,7 @@ def test_a_tool_round(aimock_url: str) -> None:
             ("now", {}),
         ]
         results = [ToolResultBlock.of(t.id, "sunny") for t in first.tool_uses]
-        # aimock looks at the last call's result
-        messages += [assistant(first.content), user(results[::-1])]
+        messages += [assistant(first.content), user(results)]
         last = client.create(messages=messages, max_tokens=1000, tools=[WEATHER, NOW])
     assert last.text == "It is sunny in 深圳."
 

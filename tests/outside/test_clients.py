@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(params=[False, True], ids=["strict", "lenient"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with serve(Simulator(lenient=request.param)) as server:
+    with serve(Simulator(lenient=request.param, speed=0)) as server:
         yield server.url
 
 

@@ -1,0 +1,63 @@
+"""Subcommands for replies in the background: jobs, stop, wait."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..api import Kimi
+from ..errors import Interrupted, KimiError, OptionError
+from .carrying import shortened
+from .stage import Stage
+
+
+def jobs(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """What runs in the background, and what ran."""
+    rows = [
+        {
+            "job": str(job.number),
+            "state": job.state,
+            "prompt": shortened(job.stream.plan.ask.prompt),
+            "conversation": "" if job.stream.plan.ask.once else job.stream.plan.ask.conversation,
+            "model": job.stream.plan.request.model,
+            "error": shortened(str(job.error or "")),
+        }
+        for job in kimi.jobs
+    ]
+    stage.table(rows, f"{len(kimi.jobs.running)} replies run in the background; %kimi stop ends them.")
+
+
+def stop(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """End a job, or all; what arrived stays in their cells. Raises `ConversationError`."""
+    ended = kimi.jobs.stop(_number(words))
+    numbers = ", ".join(str(job.number) for job in ended)
+    stage.say(f"Stopped: job {numbers}." if ended else "Nothing runs in the background.")
+
+
+def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Wait for a job, or for all. Raises the error of the first one that failed, when all have ended.
+
+    Their outputs are sent once more: a front end without a screen (nbclient, nbconvert) takes only what
+    comes while a cell runs.
+    """
+    number = _number(words)
+    waited = [job for job in kimi.jobs if not job.heard] if number is None else kimi.jobs.chosen(number)
+    failure: BaseException | None = None
+    for job in waited:
+        try:
+            job.result()
+        except KimiError as error:
+            failure = failure or error
+        except Interrupted:
+            pass  # the user's own wish, and its output says so
+        turn = job.stream.turn
+        if turn is not None:
+            stage.show_again(turn)
+    if failure is not None:
+        raise failure
+
+
+def _number(words: Sequence[str]) -> int | None:
+    if words and not re.fullmatch(r"[0-9]{1,6}", words[0]):
+        raise OptionError(f"{words[0]!r} is no number of a job.", hint="%kimi jobs lists them.")
+    return int(words[0]) if words else None

@@ -1,0 +1,503 @@
+"""Recording and replaying, from the transports up to a teacher's notebook without key and network."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from scripted import Scripted, end, failing, reply, text, thinking, whole
+from test_session import run, session, words
+from test_twins import BLOCKS
+
+from kimi_magic import AsyncClient, Client, Kimi, KimiMagic
+from kimi_magic.errors import ConfigError, KimiError, ReplayError, StoreError
+from kimi_magic.recordings import Library, Recording
+from kimi_magic.retry import Policy
+from kimi_magic.simulator import Simulator
+from kimi_magic.store import TWIN, Store
+from kimi_magic.transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette, serve
+from kimi_magic.wire import user
+
+KEY = "sk-test-QWERTY7788ASDF"
+URL = "http://server.test"
+ASK: dict[str, Any] = {"messages": [user("Why?")], "max_tokens": 500, "effort": "low"}
+
+
+def events_of(client: Client, **fields: Any) -> tuple[str, list[str]]:
+    with client.stream(**{**ASK, **fields}) as stream:
+        kinds = [event.type for event in stream]
+        return stream.message.text, kinds
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    return tmp_path / "磁带.jsonl"
+
+
+# --- the transports -----------------------------------------------------------------------------
+
+
+def test_what_was_recorded_is_replayed_the_same(cassette: Path) -> None:
+    simulated = SimulatorTransport(Simulator(speed=0))
+    with Client(KEY, URL, transport=RecordTransport(cassette, simulated)) as client:
+        first = events_of(client)
+        second = client.create(**ASK, system="Be brief.")
+    with Client(KEY, URL, transport=ReplayTransport(cassette, speed=0)) as client:
+        assert events_of(client) == first
+        again = client.create(**ASK, system="Be brief.")
+        assert again == second
+        assert again.request_id == second.request_id
+        with pytest.raises(ReplayError, match="system: 'Sing.' here, "):
+            client.create(**ASK, system="Sing.")
+    assert len(cassette.read_text("utf-8").splitlines()) == 2
+
+
+def test_the_async_client_records_and_replays_the_same(cassette: Path) -> None:
+    async def told(transport: httpx.AsyncBaseTransport) -> tuple[list[str], str]:
+        async with AsyncClient(KEY, URL, transport=transport) as client, client.stream(**ASK) as stream:
+            return [event.type async for event in stream], stream.message.text
+
+    simulated = SimulatorTransport(Simulator(speed=0))
+    first = asyncio.run(told(RecordTransport(cassette, async_inner=simulated)))
+    assert asyncio.run(told(ReplayTransport(cassette, speed=0))) == first
+
+
+def answering(content: bytes, **headers: str) -> httpx.MockTransport:
+    return httpx.MockTransport(lambda request: httpx.Response(200, content=content, headers=headers))
+
+
+def stream_bytes(line_end: str = "\n", words: str = "深圳🚀") -> bytes:
+    events = [*reply(words).events]
+    lines = [f"event: {e['type']}{line_end}data: {json.dumps(e, ensure_ascii=False)}{line_end * 2}" for e in events]
+    return "".join(lines).encode()
+
+
+MESSAGE = {
+    "id": "m1", "type": "message", "role": "assistant", "model": "kimi-k3.1-pro", "stop_reason": "end_turn",
+    "content": [{"type": "text", "text": "深圳🚀"}], "usage": {"input_tokens": 1, "output_tokens": 2},
+}  # fmt: skip
+
+REPLIES: dict[str, tuple[bytes, dict[str, str]]] = {
+    "plain": (stream_bytes(), {"content-type": "text/event-stream"}),
+    "CRLF": (stream_bytes("\r\n"), {"content-type": "text/event-stream"}),
+    "gzip": (gzip.compress(stream_bytes()), {"content-type": "text/event-stream", "content-encoding": "gzip"}),
+    "JSON": (json.dumps(MESSAGE).encode(), {"content-type": "application/json"}),
+}
+
+
+@pytest.mark.parametrize("kind", REPLIES)
+def test_a_reply_of_any_make_is_recorded_as_text(cassette: Path, kind: str) -> None:
+    content, headers = REPLIES[kind]
+    fields = {**ASK, "stream": kind != "JSON"}
+    with Client(KEY, URL, transport=RecordTransport(cassette, answering(content, **headers))) as client:
+        assert client.create(**fields).text == "深圳🚀"
+    with Client(KEY, URL, transport=ReplayTransport(cassette, speed=0)) as client:
+        assert client.create(**fields).text == "深圳🚀"
+    (recording,) = read_cassette(cassette)
+    assert "深圳🚀" in cassette.read_text("utf-8")
+    if kind != "JSON":
+        assert len(recording.chunks) > 0
+        assert recording.chunks[-1][1].endswith((b"\n\n", b"\r\n\r\n"))
+
+
+def test_a_reply_is_kept_when_it_is_closed_at_its_end_and_not_when_it_is_closed_before(cassette: Path) -> None:
+    record = RecordTransport(cassette, SimulatorTransport(Simulator(speed=0)))
+    with Client(KEY, URL, transport=record) as client:
+        with client.stream(**ASK) as stream:
+            next(iter(stream))
+        assert cassette.read_text("utf-8") == ""
+        with client.stream(**ASK) as stream:
+            for event in stream:
+                if event.type == "message_stop":
+                    break
+    assert len(read_cassette(cassette)) == 1
+
+
+def test_errors_and_cut_replies_are_not_recorded(cassette: Path) -> None:
+    record = RecordTransport(cassette, SimulatorTransport(Simulator(speed=0)))
+    with Client(KEY, URL, transport=record, policy=Policy(tries=1)) as client:
+        for directive in ("500", "cut", "broken", "stream-error"):
+            with pytest.raises(KimiError):
+                client.create(messages=[user(f"Hello [[simulate: {directive}]]")], max_tokens=500)
+    lines = read_cassette(cassette)
+    assert lines == []
+
+
+def test_an_inner_transport_is_asked_what_the_client_asks(cassette: Path) -> None:
+    server = Scripted([reply("Hi")])
+    client = AsyncClient(KEY, URL, transport=RecordTransport(cassette, async_inner=server.transport))
+    asyncio.run(client.create(**ASK))
+    plain = Scripted([reply("Hi")])
+    asyncio.run(AsyncClient(KEY, URL, transport=plain.transport).create(**ASK))
+    assert server.bodies == plain.bodies
+    assert dict(server.headers[0]) == dict(plain.headers[0])
+
+
+def test_failures_of_the_network_stay_what_they_are(cassette: Path) -> None:
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    record = RecordTransport(cassette, httpx.MockTransport(refuse))
+    with Client(KEY, URL, transport=record, policy=Policy(tries=1)) as client:
+        with pytest.raises(KimiError, match="No connection to http://server.test"):
+            client.create(**ASK)
+
+
+def test_no_piece_of_the_key_is_in_a_cassette(cassette: Path) -> None:
+    prompt = f"My key is {KEY}, half of it QWERTY77, in JSON {json.dumps({KEY: KEY})}"
+    echo = stream_bytes(words=f"You said {KEY} and {KEY[3:12]}.")
+    headers = {"content-type": "text/event-stream", "request-id": f"req-{KEY}", "set-cookie": KEY}
+    fields = {"messages": [user(prompt)], "max_tokens": 9, "system": KEY}
+    with Client(KEY, URL, transport=RecordTransport(cassette, answering(echo, **headers))) as client:
+        assert KEY in client.create(**fields).text
+    written = cassette.read_text("utf-8")
+    body = KEY.removeprefix("sk-")
+    assert not [body[i : i + 6] for i in range(len(body) - 5) if body[i : i + 6] in written]
+    assert "My key is sk-[key]" in written
+    (recording,) = read_cassette(cassette)
+    assert recording.request["max_tokens"] == 9
+
+
+def test_a_cassette_that_cannot_be_written_says_so_before_anything_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
+        RecordTransport(tmp_path / "no" / "a.jsonl")
+
+
+def test_a_cassette_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="cannot be read: No such file"):
+        ReplayTransport(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(ReplayError, match="is not UTF-8"):
+        ReplayTransport(str(tmp_path / "a.jsonl"))
+
+
+def test_only_the_messages_api_is_recorded_and_replayed(cassette: Path) -> None:
+    for transport in (RecordTransport(cassette, answering(b"")), ReplayTransport(Library())):
+        with httpx.Client(transport=transport) as client, pytest.raises(ReplayError, match="Messages API"):
+            client.get("http://server.test/")
+
+
+def test_several_kernels_may_write_one_cassette(cassette: Path) -> None:
+    program = (
+        "import sys; from kimi_magic import Client; from kimi_magic.simulator import Simulator;"
+        "from kimi_magic.transports import *\n"
+        "t = RecordTransport(sys.argv[1], SimulatorTransport(Simulator(speed=0)))\n"
+        "with Client('sk-test-key', 'http://s.test', transport=t) as c:\n"
+        "  for n in range(20): c.create(messages=[{'role': 'user', 'content': f'{sys.argv[2]} {n} [[simulate: long 9 KB]]'}], max_tokens=9000)"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(cassette), name]) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert len(read_cassette(cassette)) == 40
+
+
+def test_a_replay_takes_the_time_that_was_recorded_or_none() -> None:
+    """Time is not measured, but what is waited for: here by closing it from another thread."""
+    import threading
+
+    slow = Recording({**json.loads(httpx.Request("POST", URL, json={"a": 1}).content)}, ((0.0, b": a\n\n"), (3600.0, b": b\n\n")))
+    with httpx.Client(transport=ReplayTransport(Library([slow]), speed=0)) as client:
+        assert client.post(URL, json={"a": 1}).content == b": a\n\n: b\n\n"
+    with httpx.Client(transport=ReplayTransport(Library([slow]), speed=1)) as client:
+        with client.stream("POST", URL, json={"a": 1}) as response:
+            pieces = response.iter_raw()
+            assert next(pieces) == b": a\n\n"
+            threading.Timer(0.05, response.close).start()
+            with pytest.raises(httpx.HTTPError):
+                next(pieces)
+
+
+# --- a session ----------------------------------------------------------------------------------
+
+
+def chat_with(server: Scripted, **more: Any) -> Any:
+    library = Library()
+    replayer = AsyncClient(KEY, URL, transport=ReplayTransport(library, speed=0))
+    return session(server.client(), library=library, replayer=replayer, **more)
+
+
+def test_auto_asks_once_and_only_never() -> None:
+    server = Scripted([reply("Hi"), reply("Hello")])
+    chat = chat_with(server)
+    run(chat, "one", cell="1")
+    for mode in ("auto", "only"):
+        stream = run(chat, "one", cell="1", replay=mode)
+        assert stream.turn is not None
+        assert stream.turn.text == "Hi"
+        (record,) = stream.records
+        assert (record.replayed, record.cost, record.status) == (True, Decimal(0), "complete")
+    run(chat, "two", cell="2", replay="auto")
+    assert [r.replayed for r in chat.records] == [False, True, True, False]
+    assert len(server.bodies) == 2
+    with pytest.raises(ReplayError, match=r"the prompt: 'three' here, '(one|two)' there"):
+        run(chat, "three", replay="only")
+    assert len(server.bodies) == 2
+    run(chat, "one", cell="1", replay="off")
+    assert len(server.bodies) == 3
+
+
+def test_what_follows_a_replayed_turn_is_the_same_request() -> None:
+    """All kinds of blocks come back verbatim, so the context of the next request is the same bytes."""
+    rich = replace(reply(), events=(reply().events[0], *[e for n, b in enumerate(BLOCKS) for e in whole(n, b)], *end()))
+    server = Scripted([rich, reply("Yes.")])
+    chat = chat_with(server)
+    run(chat, "one", cell="1")
+    run(chat, "two", cell="2")
+    run(chat, "one", cell="1", replay="only")
+    run(chat, "two", cell="2", replay="only")
+    run(chat, "three", cell="3")
+    assert server.bodies[2].startswith(server.bodies[1][:-3])
+    assert len(server.bodies) == 3
+
+
+def test_a_paused_turn_replays_all_its_requests() -> None:
+    server = Scripted([replace(reply("Half"), events=(*reply("Half").events[:-2], *end("pause_turn"))), reply("Whole")])
+    chat = chat_with(server)
+    first = run(chat, "one", cell="1")
+    again = run(chat, "one", cell="1", replay="only")
+    assert first.turn is not None
+    assert again.turn is not None
+    assert again.turn.messages == first.turn.messages
+    assert [r.replayed for r in again.records] == [True, True]
+    assert len(server.bodies) == 2
+
+
+def test_a_failed_turn_is_no_recording() -> None:
+    chat = chat_with(Scripted([failing(400)]))
+    with pytest.raises(KimiError):
+        run(chat, "one")
+    with pytest.raises(ReplayError, match=r"\(0 recordings are known\)"):
+        run(chat, "one", replay="only")
+
+
+def test_another_kernel_replays_from_the_store(tmp_path: Path) -> None:
+    first = session(Scripted([reply("Hi")]).client(), notebook="a", store=Store(tmp_path / "a.db"))
+    run(first, "one", cell="1")
+    server = Scripted([failing(400)])
+    chat = chat_with(server, notebook="a", store=Store(tmp_path / "a.db"))
+    assert run(chat, "one", cell="1", replay="only").turn.text == "Hi"
+    assert server.bodies == []
+
+
+# --- kimi ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def kimi(here: Path) -> Iterator[Callable[..., Kimi]]:
+    made: list[Kimi] = []
+
+    def make(**settings: Any) -> Kimi:
+        made.append(Kimi(KimiMagic(**{"simulator_speed": 0.0, "replay_speed": 0.0, **settings})))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_nothing_may_be_asked_and_no_key_is_needed(kimi: Callable[..., Kimi]) -> None:
+    chat = kimi(replay="only", simulator="never")
+    with pytest.raises(ReplayError, match="Nothing is recorded"):
+        chat.ask("Why?")
+    chat.settings.replay = "off"
+    with pytest.raises(ConfigError, match="No API key"):
+        chat.ask("Why?")
+    with pytest.raises(ReplayError, match="Nothing is recorded"):
+        chat.ask("Why?", replay="only")
+
+
+def test_a_cassette_is_recorded_and_then_replayed_without_a_key(kimi: Callable[..., Kimi], cassette: Path) -> None:
+    chat = kimi()
+    chat.ask("Not on tape")
+    chat.record(cassette)
+    said = chat.ask("Why is the sky blue?", once=True).text
+    chat.record(None)
+    chat.ask("Not on tape either", once=True)
+    assert len(read_cassette(cassette)) == 1
+
+    other = kimi(replay="only", simulator="never", cassette=str(cassette))
+    answer = other.ask("Why is the sky blue?", once=True)
+    assert (answer.text, answer.cost) == (said, 0)
+    assert [row["replayed"] for row in other.usage] == [True]
+    for kind, shown in answer._repr_mimebundle_().items():
+        assert "Replayed: this reply was recorded earlier" in shown, kind
+    assert "replayed at no cost" in answer._repr_mimebundle_()["text/html"]
+    third = kimi()
+    assert third.play(cassette) == 1
+    assert third.ask("Why is the sky blue?", once=True, replay="auto").records[0].replayed
+
+
+def test_a_chat_with_a_client_of_its_own_is_not_taped(here: Path, cassette: Path) -> None:
+    chat = Kimi(KimiMagic(), Scripted([reply("Hi")]).client())
+    with pytest.raises(ConfigError, match="a client of its own"):
+        chat.record(cassette)
+    chat.close()
+
+
+def test_a_recording_that_cannot_begin_leaves_all_as_it_was(kimi: Callable[..., Kimi], here: Path) -> None:
+    chat = kimi()
+    with pytest.raises(StoreError, match="cannot be written"):
+        chat.record(here / "no" / "a.jsonl")
+    assert chat.ask("Why?").turn.status == "complete"
+
+
+def test_a_strange_file_beside_the_notebook_is_no_reason_to_fail(kimi: Callable[..., Kimi], here: Path) -> None:
+    (here / "a.ipynb").write_text(f"not JSON, but it names {TWIN}", "utf-8")
+    (here / "b.ipynb").write_bytes(b"\xff" * 100)
+    (here / "c.ipynb").mkdir()
+    (here / "d.ipynb").symlink_to("nowhere")
+    assert kimi(replay="auto").ask("Why?").turn.status == "complete"
+
+
+# --- a teacher's notebook -----------------------------------------------------------------------
+
+GUARD = """
+import sys, threading
+opened = []
+def hook(event, args):
+    if event in ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.bind"):
+        opened.append((event, str(args[1:] if event.startswith("socket.c") else args)))
+sys.addaudithook(hook)
+"""
+CELLS = [
+    "%load_ext kimi_magic",
+    "%%kimi -o first\nName two rivers. Add a table.",
+    "x = 41 + 1",
+    "%%kimi --system 'Be brief.' -e low\nAnd {{ x }} more?",
+    "%%kimi --once\nA question beside it.",
+    "%kimi what is the first one?",
+]
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path, **environ: str) -> nbformat.NotebookNode:
+    client = NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client.execute(env={**os.environ, "KIMI_MAGIC_SIMULATOR_SPEED": "0", "KIMI_MAGIC_HOME": str(folder / "home"), **environ})
+    return notebook
+
+
+def texts(notebook: nbformat.NotebookNode) -> list[str]:
+    return [
+        output.data["text/plain"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if TWIN in getattr(output, "data", {})
+    ]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A notebook that a teacher ran and saved."""
+    folder = tmp_path_factory.mktemp("teacher")
+    notebook = execute(new_notebook(cells=[new_code_cell(source) for source in CELLS]), folder)
+    nbformat.write(notebook, folder / "lesson.ipynb")
+    return folder / "lesson.ipynb"
+
+
+OFFLINE = {"KIMI_MAGIC_REPLAY": "only", "KIMI_MAGIC_SIMULATOR": "never", "KIMI_MAGIC_REPLAY_SPEED": "0"}
+
+
+@pytest.fixture
+def lesson(taught: Path, tmp_path: Path) -> Path:
+    """It, in a class: elsewhere, and with a new home."""
+    path = tmp_path / "lesson.ipynb"
+    path.write_bytes(taught.read_bytes())
+    return path
+
+
+def test_a_class_runs_the_teachers_notebook_without_key_and_network(lesson: Path) -> None:
+    notebook = nbformat.read(lesson, as_version=4)
+    taught_texts = texts(notebook)
+    assert len(taught_texts) == 4
+    notebook.cells.insert(0, new_code_cell(GUARD))
+    notebook.cells.append(new_code_cell("print(opened)"))
+    execute(notebook, lesson.parent, **OFFLINE)
+    replayed = texts(notebook)
+    assert len(replayed) == 4
+    for before, after in zip(taught_texts, replayed, strict=True):
+        badge, mark, rest = after.partition("[Replayed: this reply was recorded earlier, and nothing was asked now.]\n\n")
+        assert mark
+        assert badge + rest == before
+    opened = notebook.cells[-1].outputs[0].text.strip()
+    assert opened == "[]", opened
+
+
+def test_a_changed_prompt_says_what_differs(lesson: Path) -> None:
+    notebook = nbformat.read(lesson, as_version=4)
+    notebook.cells[1].source = notebook.cells[1].source.replace("two", "three")
+    with pytest.raises(Exception, match="Nothing is recorded") as caught:
+        execute(notebook, lesson.parent, **OFFLINE)
+    assert "(lesson.ipynb) differs in the prompt: 'Name three rivers." in str(caught.value)
+
+
+def test_nbval_runs_it_too(lesson: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", str(lesson)],
+        env={**os.environ, **OFFLINE, "KIMI_MAGIC_HOME": str(lesson.parent / "home"), "PYTHONWARNINGS": "ignore"},
+        cwd=lesson.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(CELLS)} passed" in ran.stdout
+
+
+def test_auto_costs_nothing_where_nothing_changed(lesson: Path) -> None:
+    notebook = nbformat.read(lesson, as_version=4)
+    notebook.cells[5].source += " really?"
+    notebook.cells.append(new_code_cell("from kimi_magic import kimi\nprint([r['replayed'] for r in kimi.usage])"))
+    execute(notebook, lesson.parent, KIMI_MAGIC_REPLAY="auto", KIMI_MAGIC_REPLAY_SPEED="0")
+    assert notebook.cells[-1].outputs[0].text.strip() == "[True, True, True, False]"
+
+
+def test_a_cell_and_a_line_can_say_it_too(lesson: Path) -> None:
+    notebook = nbformat.read(lesson, as_version=4)
+    notebook.cells = [
+        notebook.cells[0],
+        new_code_cell("%%kimi --replay only\n" + CELLS[1].partition("\n")[2]),
+        new_code_cell("%kimi replay only"),
+        notebook.cells[4],
+        new_code_cell("%kimi replay off"),
+        new_code_cell("%%kimi --once\nSomething new."),
+    ]
+    execute(notebook, lesson.parent, KIMI_MAGIC_REPLAY_SPEED="0")
+    assert ["Replayed" in shown for shown in texts(notebook)] == [True, True, False]
+    assert notebook.cells[2].outputs[0].text == "Replay is only.\n"
+
+
+def test_a_teacher_may_use_a_real_server_and_the_class_none(tmp_path: Path) -> None:
+    with serve(Simulator(speed=0)) as server:
+        taught = execute(
+            new_notebook(cells=[new_code_cell(source) for source in CELLS[:2]]),
+            tmp_path,
+            KIMI_API_KEY=KEY,
+            KIMI_BASE_URL=server.url,
+        )
+    nbformat.write(taught, tmp_path / "lesson.ipynb")
+    execute(taught, tmp_path, **OFFLINE)
+    (shown,) = texts(taught)
+    assert "Replayed" in shown
+
+
+def test_these_imports_are_used() -> None:
+    assert (words, text, thinking) != ()
