@@ -96,7 +96,17 @@ def _make_kimi() -> Kimi:
 
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return Kimi(_settings(), notebook=notebook_path(shell.user_ns if shell else {}, os.environ))
+    made = Kimi(_settings(), notebook=notebook_path(shell.user_ns if shell else {}, os.environ))
+    if getattr(shell, "kernel", None) is not None:
+        made.make_panel = lambda: _make_panel(made, shell)
+    return made
+
+
+def _make_panel(chat: Kimi, shell: Any) -> Any:
+    from .display import ShellOutputs
+    from .panel import Panel
+
+    return Panel(chat, shell.user_ns, ShellOutputs(shell))
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -22,12 +22,12 @@ from .display import Ending, Progress, Several, View, by_input, by_nobody, show
 from .errors import ConfigError, KimiError, StoreError, ToolError
 from .keys import find_key
 from .recordings import Library
-from .render import ReplyView, ShownUsage, bundle, calls, sources
+from .render import ReplyView, ShownUsage, bundle, call_records, sources
 from .session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, TurnStream, Worker
 from .store import TWIN, Store, read_twins, store_path
 from .tools import Schema, Tool, function_tools
 from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
-from .usage import Record, totals
+from .usage import Budget, Record, totals
 from .wire import Block, Json, Message, TextBlock, content_blocks
 
 SIMULATOR_URL = "http://simulator.invalid"
@@ -97,7 +97,7 @@ class Reply:
     def tool_calls(self) -> list[Json]:
         """The calls of tools, in order: id, name, input, result (its text), is_error and seconds each;
         what is not known is None."""
-        return calls(self.view.pieces())
+        return call_records(self.view.pieces())
 
     @property
     def usage(self) -> ShownUsage:
@@ -146,6 +146,9 @@ class Kimi:
         """The replies in the background."""
         self.audience: list[Audience] = []
         """Who shows the chat beside the cell that asks."""
+        self.make_panel: Callable[[], Any] | None = None
+        """Makes the panel, in a notebook."""
+        self._panel: Any = None
         self._session: Session | None = None
         self._library = Library()
         self._player = ReplayTransport(self._library)
@@ -171,6 +174,7 @@ class Kimi:
             self._client, self.simulated, self._offline = client, simulated, offline
             if self._session is not None:
                 self._session.connect(client)
+                self._session.purse.is_free = simulated
         if self._session is None:
             self._session = Session(
                 self._client,
@@ -178,7 +182,9 @@ class Kimi:
                 store=Store(store_path()) if self.settings.store == "on" else None,
                 library=self._library,
                 replayer=self._replayer,
+                budget=_ceiling(self.settings.budget),
             )
+            self._session.purse.is_free = self.simulated
             self._session.warnings += self._offer_restore(self._session)
         return self._session
 
@@ -208,6 +214,7 @@ class Kimi:
             raise
         self._client, self._offline = client, False
         session.connect(client)
+        session.purse.is_free = self.simulated
         if old is not None and old is not self._replayer:
             self.worker.run(old.aclose)
 
@@ -306,10 +313,12 @@ class Kimi:
         plan: Plan,
         view: View | None = None,
         *,
+        confirm: Confirm = by_nobody,
         keep: Callable[[Reply | Job[Reply]], None] = lambda _: None,
     ) -> Job[Reply]:
         """Run a plan in the background. view: is told once here, in the thread that calls, and then in
-        the job's own. keep: gets the job before it begins, and the reply, where there is one. When the
+        the job's own. confirm: asks the user about tools that want it.
+        keep: gets the job before it begins, and the reply, where there is one. When the
         process ends, what has arrived is kept."""
         if not self.jobs.used:
             atexit.register(self.jobs.stop)
@@ -317,7 +326,7 @@ class Kimi:
         shown.update(Progress((), 0.0, plan.request.model, queued=stream.is_queued))
 
         def follow(stream: TurnStream) -> Reply:
-            reply = self._follow(stream, shown, by_nobody)
+            reply = self._follow(stream, shown, confirm)
             keep(reply)
             return reply
 
@@ -336,9 +345,18 @@ class Kimi:
         shown = view_of(Ending(stream, ""), stream.notes)
         return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
 
+    def panel(self) -> Any:
+        """The panel of this chat; the last value of a cell shows itself. Raises `ConfigError` where there
+        is no notebook."""
+        if self._panel is None:
+            if self.make_panel is None:
+                raise ConfigError("There is no notebook to show a panel in.")
+            self._panel = self.make_panel()
+        return self._panel
+
     def refresh(self) -> None:
         """Let the audience show the chat as it is now."""
-        for one in self.audience:
+        for one in list(self.audience):
             one.refresh()
 
     @overload
@@ -393,8 +411,8 @@ class Kimi:
 
     @property
     def usage(self) -> ShownUsage:
-        """All requests of this notebook, as rows."""
-        return ShownUsage(self.session.records)
+        """All requests of this notebook, as rows; `usage.all()` has those of every notebook."""
+        return ShownUsage(self.session.records, self.session.ledger)
 
     @property
     def conversation(self) -> Conversation:
@@ -415,6 +433,9 @@ class Kimi:
         """End what runs in the background, and the connections. A further question opens new ones."""
         self.jobs.stop()
         atexit.unregister(self.jobs.stop)
+        if self._panel is not None:
+            self._panel.close()
+            self._panel = None
         if self._client is not None and not self._given and not self._offline:
             self.worker.run(self._client.aclose)  # its connections belong to the worker's loop
             self._client = None
@@ -424,6 +445,14 @@ class Kimi:
 
     def __repr__(self) -> str:
         return "<kimi: the notebook's chat; ask(), usage, conversation, messages>"
+
+
+def _ceiling(text: str) -> Budget | None:
+    """The budget of the settings. Raises `ConfigError` for what is none."""
+    try:
+        return Budget.parse(text, "KIMI_MAGIC_BUDGET") if text.strip() else None
+    except ValueError as error:
+        raise ConfigError(f"The setting budget is not usable: {error}.") from None
 
 
 def _carries_turns(path: Path) -> bool:

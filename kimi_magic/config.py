@@ -45,6 +45,9 @@ class KimiMagic(Configurable):
     store = Enum(
         ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."
     ).tag(config=True)
+    budget = Unicode(
+        "", help="Most money to be spent: 2.00, or 2.00/day or /notebook; %kimi budget sets further ones."
+    ).tag(config=True)
     replay = Enum(
         ("off", "auto", "only"),
         "off",

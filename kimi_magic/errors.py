@@ -6,6 +6,7 @@
     ├── PromptError             a value, file or image that cannot go into a prompt
     ├── RequestError            a request that the API page rules out; nothing was sent
     ├── ConversationError       no such conversation, turn or branch
+    ├── BudgetError             a budget is spent; nothing was sent
     ├── StoreError              the state on disk cannot be read or written
     ├── ReplayError             a recorded reply was asked for and is not there
     ├── ToolError               a function that cannot be offered to the model
@@ -88,6 +89,10 @@ class RequestError(KimiError):
 
 class ConversationError(KimiError):
     """No such conversation, turn or branch."""
+
+
+class BudgetError(KimiError):
+    """A budget is spent, so the request was not sent."""
 
 
 class StoreError(KimiError):

@@ -7,6 +7,7 @@ with Kernel() as kernel:
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -18,6 +19,8 @@ from jupyter_client.manager import KernelManager
 QUIET = ("KIMI_API_KEY", "EVOLINK_API_KEY", "KIMI_BASE_URL", "JPY_SESSION_NAME", "KIMI_MAGIC_NOTEBOOK")
 PATIENCE = 30.0
 """Seconds to wait for a message: far more than any takes."""
+
+OUTPUTS = ("display_data", "update_display_data", "stream", "execute_result", "error")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -33,6 +36,8 @@ class Cell:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     messages: int = 0
     """How many output messages came."""
+    clearing: bool = False
+    """The next output takes the place of all so far."""
     error: str = ""
     """As it is printed; empty for a cell that did well."""
 
@@ -49,6 +54,8 @@ class Kernel:
         self._environ = environment(**environ)
         self.seen: list[Any] = []
         """Every message that came, for those who look for something in all of them."""
+        self.cells: dict[str, Cell] = {}
+        """Every run, by the id of its request: a reply in the background goes on after its cell."""
         self._displays: dict[str, list[dict[str, Any]]] = {}  # by display id, in all cells
 
     def __enter__(self) -> Self:
@@ -72,24 +79,38 @@ class Kernel:
             "execute_request", content, metadata={"cellId": cell} if cell else {}
         )
         self.client.shell_channel.send(message)
-        ran, clearing = Cell(), False
+        ran = self.cells[message["header"]["msg_id"]] = Cell()
         while True:
-            got = self.client.get_iopub_msg(timeout=PATIENCE)
-            if got["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+            got, cell_of_it = self._next()
+            if cell_of_it is not ran:
                 continue
-            self.seen.append(got)
             kind, body = got["msg_type"], got["content"]
             if kind == "status" and body["execution_state"] == "idle":
                 break
-            if kind == "clear_output":
-                clearing = True
-            elif kind in ("display_data", "update_display_data", "stream", "execute_result", "error"):
-                if clearing and kind != "update_display_data":
-                    ran.outputs, clearing = [], False
-                self._take(ran, kind, body)
+            if kind in OUTPUTS:
                 on_output(ran)
         self.seen.append(self.client.get_shell_msg(timeout=PATIENCE))
         return ran
+
+    def watch(self, until: Callable[[], bool]) -> None:
+        """Take what comes while no cell runs, until something is true."""
+        while not until():
+            self._next()
+
+    def _next(self) -> tuple[dict[str, Any], Cell | None]:
+        """The next message, and the run that it belongs to."""
+        got = self.client.get_iopub_msg(timeout=PATIENCE)
+        ran = self.cells.get(got["parent_header"].get("msg_id"))
+        if ran is not None:
+            self.seen.append(got)
+            kind, body = got["msg_type"], got["content"]
+            if kind == "clear_output":
+                ran.clearing = True
+            elif kind in OUTPUTS:
+                if ran.clearing and kind != "update_display_data":
+                    ran.outputs, ran.clearing = [], False
+                self._take(ran, kind, body)
+        return got, ran
 
     def _take(self, ran: Cell, kind: str, body: dict[str, Any]) -> None:
         ran.messages += 1
@@ -107,10 +128,9 @@ class Kernel:
 
     def value(self, expression: str) -> Any:
         """The value of an expression of plain literals."""
-        import ast
-
-        (output,) = self.run(f"print(repr({expression}))").outputs
-        return ast.literal_eval(output["text"])
+        cell = self.run(f"print(repr({expression}))")
+        assert [o["output_type"] for o in cell.outputs] == ["stream"] * len(cell.outputs), cell
+        return ast.literal_eval(cell.printed)
 
     def complete(self, code: str) -> dict[str, Any]:
         self.client.complete(code, len(code))

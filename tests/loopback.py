@@ -20,7 +20,6 @@ from typing import Any, Self
 
 import httpx
 
-
 _CONTEXT = httpx.create_ssl_context()
 
 

@@ -406,6 +406,16 @@ def test_an_unreachable_host_hands_over_at_once_and_rests(make: Any) -> None:
         assert not first.requests
 
 
+def test_a_host_that_rests_and_then_answers_is_first_again(make: Any) -> None:
+    silent = Answer(b"", after="hold")
+    with Loopback([silent, Answer(GOOD)]) as first, Loopback([Answer(BUSY)]) as second:
+        one = make(first, second, limits=Limits(silence=0.1))
+        assert one.run()[1].text == "Hello"
+        assert (len(first.requests), len(second.requests)) == (2, 1)
+        assert one.run()[1].text == "Hello"
+        assert (len(first.requests), len(second.requests)) == (3, 1)
+
+
 def test_a_kept_connection_that_the_server_closed_is_opened_again_once(make: Any) -> None:
     keep = Answer(http(BODY), after="keep")
     with Loopback([keep, Answer(b""), keep, Answer(b"", after="reset"), keep]) as server:
@@ -676,6 +686,7 @@ def test_a_finished_stream_is_freed_without_a_collection() -> None:
             ]
             del stream
             assert [w() for w in watched] == [None, None, None]
+            assert not [o for o in gc.get_objects() if type(o) in (httpx.Request, httpx.Response)]
         finally:
             gc.enable()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -240,7 +241,7 @@ def play(history: list[tuple[Any, ...]]) -> Conversation:
 def check(conversation: Conversation) -> None:
     path = conversation.path()
     assert all(t.status == COMPLETE for t in path)
-    assert all(after.parent == before.id for before, after in zip(path, path[1:], strict=False))
+    assert all(after.parent == before.id for before, after in pairwise(path))
     states = {t.id: conversation.state(t) for t in conversation.turns.values()}
     assert [name for name, state in states.items() if state == "active"] == sorted(
         names(conversation), key=list(states).index

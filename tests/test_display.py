@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,7 +126,7 @@ def test_a_finished_segment_is_never_sent_again() -> None:
     names = list(outputs.shown)
     assert len(names) > 3
     assert places == sorted(places)
-    for name, following in zip(names, names[1:], strict=False):
+    for name, following in pairwise(names):
         begun = next(n for n, sent in enumerate(outputs.sent) if sent[1] == following)
         assert last[name] <= begun
 
@@ -197,16 +198,15 @@ def test_results_of_a_search_appear_though_other_pieces_have_begun() -> None:
     assert "Found it" in outputs.html
 
 
-def test_a_citation_that_comes_late_leaves_no_copy_of_the_text_behind() -> None:
+def test_a_text_that_begins_anew_leaves_nothing_of_the_old_one_behind() -> None:
+    """It does where a citation comes ahead of the end of its text, for instance."""
     outputs = Recording()
     shown = view(outputs)
-    long = "A **word** here.\n\n" * 1500
-    cited = {"type": "text", "text": long, "citations": [{"url": "https://a.org", "title": "A"}]}
-    shown.update(progress(*blocks(cited, {"type": "text", "text": "More."})))
-    shown.update(
-        progress(*blocks({**cited, "text": f"Begun anew. {long}"}, {"type": "text", "text": "More."}))
-    )
-    assert outputs.html.count("<strong>word</strong>") == 1500
+    shown.update(progress(words("An **old** word.\n\n" * 1500)))
+    assert len(outputs.shown) > 2
+    shown.update(progress(words("A **new** word.\n\n" * 10)))
+    assert outputs.html.count("<strong>old</strong>") == 0
+    assert outputs.html.count("<strong>new</strong>") == 10
 
 
 # --- static: the end ----------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_pipe_gets_the_text_as_the_model_wrote_it() -> None:
 
 def test_what_is_printed_only_grows() -> None:
     outs = [printed(io.StringIO(), STEPS[:n]) for n in range(1, 5)]
-    assert all(longer.startswith(shorter) for shorter, longer in zip(outs, outs[1:], strict=False))
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise(outs))
 
 
 def test_a_terminal_dims_the_thinking_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,6 +410,14 @@ def test_an_interrupt_while_the_finished_output_is_made_waits_until_it_is_there(
     assert stream.turn is not None
     assert stream.turn.status == COMPLETE
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_while_a_failure_is_shown_does_not_hide_it(worker: Worker) -> None:
+    seen, stream = Seen(), start(Scripted([stopping(text(0, "half")[:2])]))
+    seen.at_end = interrupt
+    with pytest.raises(KimiError):
+        show(stream, worker, seen)
+    assert len(seen.endings) == 1
 
 
 def test_a_second_interrupt_does_not_lose_what_the_first_one_kept(worker: Worker) -> None:

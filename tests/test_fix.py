@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import Kernel
 from notebook import Notebook
 
 from kimi_magic.errors import OptionError
@@ -112,8 +113,7 @@ def test_the_turn_is_part_of_the_conversation_under_the_words_of_the_line(notebo
 
 
 def test_a_long_traceback_and_a_long_cell_are_bounded(notebook: Notebook) -> None:
-    recursion = "def f(n):\n    return f(n + 1) + g(n)\ndef g(n):\n    return n\nf(0)"
-    assert len(asked(notebook, recursion)) < 12_000
+    assert len(asked(notebook, "raise ValueError('x' * 100_000)")) < 12_000
     text = asked(notebook, f"note = '''{'# note ' * 20_000}'''\n1 / 0")
     assert "characters left out here]" in text
     assert len(text) < 40_000
@@ -144,6 +144,10 @@ SECRETS = {
     "an item": "import os\nos.environ['SOME_KEY'] = 'zq81-secret-zq81'\n1 / 0",
     "a nested secret": "cred = {'user': 'ada', 'deep': [{'x': 'zq81-secret-zq81'}]}\nraise ValueError(cred)",
     "a bare key": "key = 'zq81-secret-zq81'\n{}[key]",
+    "a text of several lines": "password = '''\nzq81-secret-zq81\n'''\n1 / 0",
+    "a literal with quotes": "password = 'a\\'zq81-secret-zq81'\nconnect",
+    "an annotated name": "api_token: str = 'zq81-secret-zq81'\n1 / 0",
+    "where a text is cut": "raise ValueError('-' * 5330 + 'Bearer zq81-secret-zq81' + '-' * 90_000)",
     "Chinese": "密码 = 'zq81-secret-zq81'\nraise ValueError(密码)",
 }
 
@@ -311,3 +315,23 @@ def test_mistakes_with_code_are_one_line(notebook: Notebook) -> None:
     error = notebook.run("%kimi code 9")
     assert str(error) == "There is no block 9 in the last reply. It has 1 python."
     assert isinstance(error, OptionError)
+
+
+def test_in_a_kernel_the_front_end_is_sent_the_next_cell_and_tab_offers_images() -> None:
+    with Kernel() as kernel:
+        kernel.run("%load_ext kimi_magic\nimport pandas as pd\ndf = pd.DataFrame({'a': [1]})")
+        kernel.run("from PIL import Image\nim = Image.new('L', (2, 2))")
+        assert "KeyError" in kernel.run("df['b']", cell="one").error
+        assert kernel.run("%kimi fix", cell="two").error == ""
+        asked = kernel.run(ASKED, cell="three").printed
+        assert "```python\ndf['b']\n```" in asked
+        assert "- df: DataFrame of 1 row × 1 column: a (int64)" in asked
+        assert kernel.run("%kimi code", cell="four").printed == "The code is in the next cell.\n"
+        (payload,) = kernel.seen[-1]["content"]["payload"]
+        assert (payload["source"], payload["replace"]) == ("set_next_input", False)
+        assert "import" in payload["text"]
+        assert kernel.run("%kimi code").printed.startswith("This front end cannot be given a cell;")
+        assert {"im", "clipboard"} <= set(kernel.complete("%%kimi -i ")["matches"])
+
+
+ASKED = "from kimi_magic import kimi\nprint(kimi.session.last.messages[0]['content'][0]['text'])"

@@ -21,6 +21,7 @@ from notebook import Notebook
 from PIL import Image
 
 from kimi_magic.errors import PromptError
+from kimi_magic.magics.completion import complete
 from kimi_magic.pixels import is_animated, media_type, pixel_size
 from kimi_magic.prompt import ImageLimits, attach, expand, image_block, insert, shows_picture, written
 from kimi_magic.wire import ImageBlock, TextBlock
@@ -175,6 +176,14 @@ def test_images_of_tools_go_by_the_same_limits() -> None:
     (block,), _ = written(figure(), limits=SMALL)
     assert max(shown(block).size) <= 100
     assert written({"a": 1}) == (('{"a": 1}',), "")
+
+
+def test_an_image_that_a_tool_returns_is_within_the_limits(notebook: Notebook) -> None:
+    notebook.run("from PIL import Image\ndef draw() -> object:\n    return Image.new('L', (8001, 10))")
+    assert notebook.ask("-t draw", "Use the tool draw.") is None
+    (result,) = notebook.sent
+    (image,) = result["content"]
+    assert pixel_size(base64.b64decode(image["source"]["data"])) == (8000, 9)
 
 
 @settings(deadline=None, max_examples=30)
@@ -467,6 +476,32 @@ def test_the_parts_say_what_stands_ahead() -> None:
         ("-i fig", "image", 1),
         ("text as written", "text", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("-i ", ("arr", "fig", "pil", "raw", "clipboard", "a.png", "b.JPG", "deep/")),
+        ("-i f", ("fig",)),
+        ("--image=deep/", ("deep/d.webp",)),
+        ("-i deep/d", ("deep/d.webp",)),
+        ("-i .", (".hidden.png",)),
+        ("-i nowhere/", ()),
+        ("-i fig -i p", ("pil",)),
+        ("-f ", ("a.png", "b.JPG", "deep/", "notes.txt", '"two words.csv"')),
+        ("-f n", ("notes.txt",)),
+        ("-f deep/", ("deep/d.webp",)),
+    ],
+)
+def test_tab_offers_images_and_files(
+    typed: str, offered: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("deep").mkdir()
+    for name in ("a.png", "b.JPG", "notes.txt", "two words.csv", ".hidden.png", "deep/d.webp"):
+        Path(name).touch()
+    names = {**NAMES, "_fig": figure(), "df": {"a": 1}}
+    assert complete(typed, len(typed), names).matches == offered
 
 
 WITHOUT_PILLOW = """

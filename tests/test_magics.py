@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,7 @@ class Notebook:
     def close(self) -> None:
         unload(self.shell)
         self.kimi.close()
+        atexit.unregister(self.shell.atexit_operations)
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def test_values_go_into_the_prompt_and_other_braces_stay(note: Notebook) -> None
 
 
 def test_m04_lines_that_look_like_magics_shell_or_help_are_text(note: Notebook, tmp_path: Path) -> None:
-    body = f"%pip install x\n!touch {tmp_path}/made\ndf?\n?df\n\n    indented\n# 标题\nback\\\n>>> 1\nIn [1]: x\n"
+    body = f"%pip install x\n!touch {tmp_path}/made\ndf?\n?df\n\n    indented\n# 标题\nback\\\n>>> 1\nIn []\n"
     note.run(f"\n\n%%kimi\n{body}")
     note.run("%%kimi --once\n>>> f(1)\n... 2\n\n\n")
     note.run("%%kimi --once\nIn [1]: x\nOut[1]: 3")
@@ -428,28 +430,34 @@ def test_elsewhere_tab_is_ipython_s(note: Notebook, code: str) -> None:
 # --- loading ------------------------------------------------------------------------------------
 
 
+def registered_in(shell: InteractiveShell) -> list[list[Any]]:
+    """All that an extension can leave in a shell."""
+    input_manager = shell.input_transformer_manager
+    lists = [shell.configurables, shell.Completer.custom_matchers, input_manager.token_transformers]
+    lists += [input_manager.cleanup_transforms, *shell.events.callbacks.values()]
+    return [list(one) for one in lists]
+
+
 def test_loading_twice_changes_nothing_and_unloading_takes_all_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     note = Notebook()
     shell = note.shell
 
-    def registered() -> tuple[Any, ...]:
-        return (
-            list(shell.configurables),
-            list(shell.Completer.custom_matchers),
-            list(shell.input_transformer_manager.token_transformers),
-            list(shell.input_transformer_manager.cleanup_transforms),
-        )
+    def registered() -> list[list[Any]]:
+        return registered_in(shell)
 
+    note.run("%kimi status")
     before = registered()
     load(shell, note.settings, lambda: note.kimi)
     assert registered() == before
     note.close()
-    assert [len(b) - len(a) for a, b in zip(registered(), before, strict=True)] == [2, 1, 1, 1]
+    fresh = registered_in(InteractiveShell(config=shell.config))
+    assert [len(a) for a in registered()] == [len(a) for a in fresh]
     assert "kimi" not in shell.magics_manager.magics["cell"]
     unload(shell)
     load(shell, note.settings, lambda: note.kimi)
+    note.run("%kimi status")
     assert [len(a) for a in registered()] == [len(b) for b in before]
     note.close()
 

@@ -26,11 +26,14 @@ from typing import Any
 import matplotlib.figure
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from kimi_magic.api import Kimi
+from kimi_magic.config import KimiMagic
 from kimi_magic.errors import PromptError
 from kimi_magic.prompt import BUDGET, Part, Prompt, expand, expand_text
 from kimi_magic.wire import ImageBlock, Message, TextBlock
@@ -331,6 +334,65 @@ def test_no_library_is_imported_for_a_prompt_without_its_values(module: str) -> 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+# --- lines of their own -------------------------------------------------------------------------
+
+TABLE = "| a |\n| ---: |\n| 1 |"
+APART: list[tuple[str, str]] = [
+    ("Describe {{ df }} please", f"Describe \n\n{TABLE}\n\n please"),
+    ("Describe {{ df }}", f"Describe \n\n{TABLE}"),
+    ("{{ df }} shows what?", f"{TABLE}\n\n shows what?"),
+    ("One\n{{ df }}\nTwo", f"One\n{TABLE}\nTwo"),
+    ("One\n  {{ df }}\t\r\nTwo", f"One\n  {TABLE}\t\r\nTwo"),
+    ("{{ df }}", TABLE),
+    ("{{ df }}{{ df }}", f"{TABLE}\n\n{TABLE}"),
+    ("A {{ df }} and {{ df }}.", f"A \n\n{TABLE}\n\n and \n\n{TABLE}\n\n."),
+    ("{{ n }} {{ df }} {{ n }}", f"5 \n\n{TABLE}\n\n 5"),
+    ("- {{ df }}\n- b", f"- \n\n{TABLE}\n- b"),
+    ("```\n{{ df }}\n```", f"```\n{TABLE}\n```"),
+    ("Say {{ poem }} twice", "Say one\ntwo twice"),
+    ("Say {{ reply }} twice", "Say one\n\ntwo twice"),
+    ("In {{ short }} there", "In [1, 2] there"),
+    ("In {{ df.shape }} there", "In (1, 1) there"),
+]
+
+
+@pytest.mark.parametrize(("template", "text"), APART, ids=range(len(APART)))
+def test_a_table_in_the_middle_of_a_line_gets_lines_of_its_own(template: str, text: str) -> None:
+    names = {
+        "df": pd.DataFrame({"a": [1]}),
+        "n": 5,
+        "poem": "one\ntwo",
+        "reply": Message(content=(TextBlock.of("one\n\ntwo"),)),
+        "short": [1, 2],
+    }
+    prompt = expand(template, names)
+    assert prompt.text == text
+    assert sum(part.characters for part in prompt.parts) == len(text)
+
+
+def test_a_listing_and_a_traceback_get_lines_of_their_own_too() -> None:
+    listing = expand("In {{ x }} there", {"x": [{"k": "x" * 60}, {"k": "y" * 60}]}).text
+    assert listing.startswith("In \n\n[\n")
+    assert listing.endswith("\n]\n\n there")
+    frame = expand("See {{ df }}.", {"df": pd.DataFrame({"a": range(5000)})}, budget=100).text
+    assert frame.startswith("See \n\nDataFrame of 5,000 rows")
+    assert frame.endswith("\n\n.")
+
+
+def test_a_figure_between_words_stays_at_its_place() -> None:
+    prompt = expand("See {{ fig }} and {{ df }}", {"fig": figure(), "df": pd.DataFrame({"a": [1]})})
+    assert [b.text for b in prompt.blocks if isinstance(b, TextBlock)] == ["See ", f" and \n\n{TABLE}"]
+
+
+def test_a_reply_that_was_kept_goes_out_as_its_text() -> None:
+    kimi = Kimi(KimiMagic(store="off", simulator="always", simulator_speed=0))
+    answer = kimi.ask("Hello", once=True)
+    kimi.close()
+    assert len(answer.text) > 20
+    assert expand("So: {{ answer }}!", {"answer": answer}).text == f"So: {answer.text}!"
+    assert expand("{{ answer.text }}", {"answer": answer}).text == answer.text
+
+
 # --- frames, arrays, containers -----------------------------------------------------------------
 
 
@@ -439,7 +501,6 @@ def test_display_options_are_neither_used_nor_changed(wide_frame: pd.DataFrame) 
 
 
 def test_frames_of_polars_are_tables() -> None:
-    pl = pytest.importorskip("polars", reason="polars is not installed")
     frame = pl.DataFrame({"a": [1, None], "b": [0.5, math.nan], "l": [[1], [2, 3]]})
     assert (
         text_of(frame) == "| a | b | l |\n| ---: | ---: | --- |\n| 1 | 0.5 | [1] |\n| null | NaN | [2, 3] |"

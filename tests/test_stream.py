@@ -276,6 +276,14 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(parts: list[bytes]) -> 
     assert whole == reference
 
 
+def test_one_byte_order_mark_is_dropped_wherever_it_is_cut() -> None:
+    data = BOM + b"data: x\n\n"
+    for at in range(len(data)):
+        decoder = EventDecoder()
+        assert [*decoder.feed(data[:at]), *decoder.feed(data[at:])] == [(b"", b"x")]
+    assert list(EventDecoder().feed(BOM + data)) == []
+
+
 # --- blocks -------------------------------------------------------------------------------------
 
 plain = st.text(max_size=30)
@@ -393,6 +401,27 @@ def test_what_is_shown_adds_up_to_the_message_also_where_a_character_is_cut_in_t
             case ContentBlockDelta(_, TextDelta(piece)):
                 shown += piece
     assert shown == stream.message.text == "a🌙b\ufffd"
+
+
+@pytest.mark.parametrize("field", ["text", "thinking"])
+def test_half_a_character_that_nothing_completes_is_replaced_where_it_stood(field: str) -> None:
+    halves = (delta({"type": f"{field}_delta", field: piece}) for piece in ("a\ud83c", "b", "\udf19c"))
+    message = message_of(start({"type": field, field: ""}), *halves, stop())
+    assert message.content[0].json[field] == "a\ufffdb\ufffdc"
+
+
+def test_halves_of_characters_in_any_other_place_are_replaced() -> None:
+    bad = "x\ud83c"
+    message = message_of(
+        {**START, "message": {"id": bad, bad: bad}},
+        start({"type": "thinking", "thinking": "", "note": [bad]}),
+        delta({"type": "signature_delta", "signature": bad}),
+        delta({"type": "citations_delta", "citation": {bad: bad}}),
+        start({"type": "hologram", bad: {bad: bad}}, 1),
+        {"type": "message_delta", "delta": {"stop_sequence": bad}, "usage": {bad: bad}},
+    )
+    assert_valid(message)
+    assert message.content[0].json["signature"] == "x\ufffd"
 
 
 def test_a_second_start_at_one_index_opens_another_block() -> None:
@@ -611,6 +640,9 @@ def test_only_pings_for_too_long_is_a_timeout_and_anything_else_is_progress() ->
         list(reply.feed(chunk, now))
     with pytest.raises(TimeoutError, match="nothing but pings for 51 s"):
         list(reply.feed(ping, 200.0))
+    whole = Reply(200, {}, progress_limit=50.0)
+    for now in (40.0, 80.0, 120.0):
+        list(whole.feed(b'{"content": [', now))
     waiting = Reply(200, {}, progress_limit=50.0)
     with pytest.raises(TimeoutError):
         list(waiting.feed(b"\n", 51.0))

@@ -84,7 +84,6 @@ def show(
         try:
             with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
                 _Follower(stream, worker, view, watch, confirm, interrupts).follow(events)
-                interrupts.hold()
             failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
         except KimiError as error:
             failure = str(error)

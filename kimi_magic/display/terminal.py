@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from ..render import DIM, Terminal
+from ..render.calls import call_state
 from ..render.pieces import Call, Data, Piece, Search, Text, Thinking, pieces
-from ..render.reply import call_state
 from ..wire import TextBlock
 from .show import Ending, Progress
 

@@ -55,6 +55,11 @@ class KimiMagics(Magics):
         """Names for Tab: not worth making a chat for."""
         return self.chat.conversations if self.chat is not None else ()
 
+    def close(self) -> None:
+        """End what runs in the background."""
+        if self._runner is not None:
+            self._runner.close()
+
     @no_var_expand
     @line_cell_magic
     def kimi(self, line: str, cell: str | None = None) -> Any:
@@ -97,5 +102,4 @@ def unload(shell: Any) -> None:
     shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, ours)]
     verbatim.remove(shell)
     shell.Completer.custom_matchers.remove(magics.matcher)
-    if magics.chat is not None:
-        magics.chat.close()
+    magics.close()

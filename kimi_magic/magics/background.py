@@ -1,14 +1,22 @@
-"""Subcommands for replies in the background: jobs, stop, wait."""
+"""Subcommands for what goes on beside the cells: panel, jobs, stop, wait."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ..api import Kimi
 from ..errors import Interrupted, KimiError, OptionError
 from .carrying import shortened
 from .stage import Stage
+
+
+def panel(kimi: Kimi, stage: Stage, words: Sequence[str]) -> Any:
+    """The panel, which shows itself. Raises `OptionError` in a terminal."""
+    if stage.is_terminal:
+        raise OptionError("A terminal has no panel.", hint="%kimi history lists the turns.")
+    return kimi.panel()
 
 
 def jobs(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:

@@ -12,9 +12,9 @@ from ..api import Kimi
 from ..config import SET_A_KEY
 from ..conversation import Turn
 from ..errors import OptionError
-from ..render import ShownUsage, money
+from ..render import money as amount
 from ..usage import Record, totals
-from . import background, carrying
+from . import background, carrying, money
 from . import fix as fixing
 from .carrying import shortened as _short
 from .options import describe_options
@@ -75,7 +75,7 @@ def _turn_row(turn: Turn, records: list[Record], now: datetime) -> dict[str, str
         "cell": (turn.cell or "")[:12],
         "in": f"{used.input + used.cache_read + used.cache_write:,}",
         "out": f"{used.output:,}",
-        "cost": money(used.cost, used.currency) if used.requests > used.unknown else "?",
+        "cost": amount(used.cost, used.currency) if used.requests > used.unknown else "?",
         "age": age(now - turn.time),
     }
 
@@ -134,12 +134,7 @@ def _tools(kimi: Kimi, stage: Stage, words: list[str]) -> None:
         }
         for tool in sorted(kimi.tools.values(), key=lambda tool: tool.name)
     ]
-    stage.table(rows, f"{len(rows)} tools are registered; -t also takes the name of any function.")
-
-
-def _usage(kimi: Kimi, stage: Stage, words: list[str]) -> ShownUsage | None:
-    """The records: a notebook shows what a line returns; a terminal gets the table, too."""
-    return kimi.usage
+    stage.table(rows, f"Registered with @kimi.tool: {len(rows)}. -t also takes the name of any function.")
 
 
 def _help(kimi: Kimi, stage: Stage, words: list[str]) -> None:
@@ -171,6 +166,7 @@ COMMANDS: dict[str, Command] = {
     "replay": Command(
         "replay off|auto|only FILE…", "show recorded replies instead of asking", carrying.replay
     ),
+    "panel": Command("panel", "the chat in a panel: ask, read and follow it in one place", background.panel),
     "jobs": Command(
         "jobs", "replies that run in the background (--background), and that ran", background.jobs
     ),
@@ -179,7 +175,16 @@ COMMANDS: dict[str, Command] = {
     "fix": Command("fix …", "explain the last exception, and propose the cell mended", fixing.fix),
     "code": Command("code N", "the last reply's code, or its N-th block, into the next cell", fixing.code),
     "tools": Command("tools", "the functions that @kimi.tool registered", _tools),
-    "usage": Command("usage", "tokens, cache and cost of each request, as a table and as records", _usage),
+    "usage": Command(
+        "usage …",
+        "tokens and cost of each request; --by day|model|conversation|notebook, --since 7d, --all, --plot,"
+        " --cache, --save FILE",
+        money.usage,
+    ),
+    "price": Command("price …", "what tokens cost; MODEL input=2.00 output=10.00 … sets it", money.price),
+    "budget": Command(
+        "budget …", "the most to be spent: 2.00 --per day|notebook|total; off ends it", money.budget
+    ),
 }
 
 

@@ -50,6 +50,10 @@ class Failures:
         self._keep(getattr(sys, "last_value", None), None)  # of before we looked
         shell.events.register("post_run_cell", self._ended)
 
+    def close(self) -> None:
+        """Remember no more."""
+        self._shell.events.unregister("post_run_cell", self._ended)
+
     @property
     def last(self) -> Failure | None:
         return self._last
@@ -68,17 +72,28 @@ class Failures:
         """Cells, traceback and variables of a failure, as text for a model, without what is secret."""
         frames = list(_frames(failure.error))
         own = [frame for frame in frames if frame.f_globals is self._shell.user_ns]
-        called = [frame for frame in frames if frame not in own] if own else []
-        cells = self._cells(failure, own)
-        pieces = [f"{title}:\n{fenced(cut(source, _CELL)[0], 'python')}" for title, source in cells.items()]
-        pieces.append(f"Traceback:\n{fenced(self._traceback(failure.error, own))}")
-        variables = self._variables(own)
+        secrets = self._secrets(frames, own)
+
+        def shown(text: str, longest: int) -> str:
+            """Cut only when the secrets are out: half a key would not be found."""
+            return cut(without_secrets(text, secrets), longest)[0]
+
+        pieces = [
+            f"{title}:\n{fenced(shown(source, _CELL), 'python')}"
+            for title, source in self._cells(failure, own).items()
+        ]
+        pieces.append(f"Traceback:\n{fenced(shown(self._traceback(failure.error, own), _TRACEBACK))}")
+        variables = [f"- {name}: {shown(what, _LONGEST)}" for name, what in self._variables(own)]
         if variables:
             title = "Variables involved (values are left out where they are large or may be secret):"
             pieces.append("\n".join([title, *variables]))
-        secrets = secret_texts(os.environ, self._shell.user_ns, *(frame.f_locals for frame in own))
-        secrets |= secret_texts(*(frame.f_locals for frame in called), of_libraries=True)
-        return without_secrets("\n\n".join(pieces), secrets)
+        return "\n\n".join(pieces)
+
+    def _secrets(self, frames: list[FrameType], own: list[FrameType]) -> set[str]:
+        """Texts to be taken out: of the notebook, the environment and all frames."""
+        called = [frame.f_locals for frame in frames if frame not in own] if own else []
+        found = secret_texts(os.environ, self._shell.user_ns, *(frame.f_locals for frame in own))
+        return found | secret_texts(*called, of_libraries=True)
 
     def _cells(self, failure: Failure, own: list[FrameType]) -> dict[str, str]:
         """Title → source: the cell that failed, and those that define what it called."""
@@ -117,18 +132,17 @@ class Failures:
         for file in files:
             name = self._name(file)
             text = text if name == file else text.replace(f'File "{file}"', name)
-        return cut(text, _TRACEBACK)[0]
+        return text
 
-    def _variables(self, own: list[FrameType]) -> list[str]:
-        """A line for each name that the code of the cells' own frames uses, innermost first."""
+    def _variables(self, own: list[FrameType]) -> list[tuple[str, str]]:
+        """Each name that the code of the cells' own frames uses and what it is, innermost first."""
         found: dict[str, object] = {}
         for frame in reversed(own):
             for name in _names(frame):
                 for names in (frame.f_locals, frame.f_globals):
                     if name in names and not name.startswith("_") and name not in _SHELL_NAMES:
                         found.setdefault(name, names[name])
-        shown = islice(found.items(), _MOST_NAMES)
-        return [f"- {name}: {cut(what_is(name, value), _LONGEST)[0]}" for name, value in shown]
+        return [(name, what_is(name, value)) for name, value in islice(found.items(), _MOST_NAMES)]
 
 
 def _names(frame: FrameType) -> Iterator[str]:

@@ -28,9 +28,8 @@ _DEEPEST = 5
 _PLAIN = re.compile(r"[^\W\d]+")
 
 _LITERAL = re.compile(
-    r"""(?P<name>[\w.-]+)["'\]]*\s*(?::\s*[\w\[\]., |]+?)?\s*[=:]\s*[rbfuRBFU]{0,2}"""
-    r"""(?P<quote>\"{3}|'{3}|["'])(?P<text>.*?)(?P=quote)""",
-    re.DOTALL,
+    r"""(?P<before>(?P<name>[\w.-]+)["'\]]*\s*(?::\s*[\w\[\]., |]+?)?\s*[=:]\s*[rbfuRBFU]{0,2})"""
+    r"""(?P<quote>\"{3}|'{3}|["'])(?P<text>(?:(?<=\"{3}|'{3})(?s:.)*?)|(?:\\.|[^\\\n])*?)(?P=quote)"""
 )
 _FORMS = re.compile(
     r"""
@@ -91,8 +90,7 @@ def _without_literal(match: re.Match[str]) -> str:
     name = match["name"].rpartition(".")[2]
     if not looks_secret(name) or _is_harmless(name, match["text"]):
         return match[0]
-    start = match.start("text") - match.start()
-    return f"{match[0][:start]}{HIDDEN}{match['quote']}"
+    return f"{match['before']}{match['quote']}{HIDDEN}{match['quote']}"
 
 
 def _is_harmless(name: str, value: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import difflib
-import inspect
+import functools
 import json
 import re
 import types
@@ -26,7 +26,7 @@ def tool(name: str, names: Mapping[str, Any], kimi: Kimi) -> Tool:
     Raises `OptionError` where there is none, and `ToolError` for one that cannot be a tool.
     """
     value: Any = names.get(name)
-    if isinstance(value, Tool) or is_function(value):
+    if callable(value) or isinstance(value, Tool):
         return kimi.as_tool(value)
     if name in kimi.tools:
         return kimi.tools[name]
@@ -70,10 +70,10 @@ def _meant(name: str, names: Iterable[str]) -> str:
 
 
 def is_function(value: object) -> bool:
-    """Something that Tab offers for `-t`."""
-    return isinstance(value, (types.FunctionType, types.MethodType, Tool)) or (
-        callable(value) and not inspect.isclass(value) and not inspect.isbuiltin(value)
-    )
+    """Something that Tab offers for `-t`: not what IPython itself puts among the names (`exit`, `open`)."""
+    made_by = getattr(value, "__module__", None) or type(value).__module__
+    kinds = (types.FunctionType, types.MethodType, functools.partial, Tool)
+    return isinstance(value, kinds) and not str(made_by).startswith("IPython")
 
 
 def is_model(value: object) -> bool:

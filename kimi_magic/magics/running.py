@@ -27,6 +27,11 @@ class Runner:
         kimi.current_cell = self._cells.current
         kimi.audience.append(self._stage)
 
+    def close(self) -> None:
+        """End what runs in the background, and leave the shell alone."""
+        self._stage.close()
+        self._chat.close()
+
     def cell(self, line: str, body: str) -> None:
         """`%%kimi`. Raises what `Kimi.run` raises, and `OptionError` and `PromptError` before it."""
         self._ask(parse_cell(line), body.removesuffix("\n"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -48,8 +49,18 @@ class Stage:
         self._session = session
         self._shown: dict[str, _Shown] = {}  # by the turn's id
         self._front_end = LiveFrontEnd()
-        shell.events.register("pre_run_cell", lambda *_: self._front_end.cell_began())
-        shell.events.register("post_run_cell", lambda *_: self._front_end.cell_ended())
+        self._listeners: dict[str, Callable[..., None]] = {
+            "pre_run_cell": lambda *_: self._front_end.cell_began(),
+            "post_run_cell": lambda *_: self._front_end.cell_ended(),
+        }
+        for event, listener in self._listeners.items():
+            shell.events.register(event, listener)
+
+    def close(self) -> None:
+        """Listen to the shell no more."""
+        for event, listener in self._listeners.items():
+            self._shell.events.unregister(event, listener)
+        self.failures.close()
 
     @property
     def is_terminal(self) -> bool:
@@ -152,6 +163,14 @@ class Stage:
         else:
             data = {"text/html": table_html(rows, caption), "text/plain": table_text(rows, caption)}
             self._shell.display_pub.publish(data=data, metadata={})
+
+    def picture(self, png: bytes, text: str) -> None:
+        """A picture; in a terminal, and for those who cannot see it, the text."""
+        if self.is_terminal:
+            print(f"{text}: a terminal shows no pictures.")
+            return
+        data = {"image/png": b64encode(png).decode("ascii"), "text/plain": text}
+        self._shell.display_pub.publish(data=data, metadata={})
 
     def say(self, text: str) -> None:
         """Lines of plain text."""

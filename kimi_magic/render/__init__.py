@@ -4,18 +4,21 @@ sanitise            what may pass, and what is cleaned away
 markdown            a text, whole or while it streams (with math, cjk, dialect, code)
 source, terminal    a text for exporters, and for terminals
 pieces              a reply's blocks as the pieces that one sees
+calls, data         a tool call, and a structured reply
 reply, running      a finished reply, and the segments of one that runs
 footer, tables      the line under a reply; rows as tables
+usage, plot         usage as tables, and as a picture
 style               how it looks
 """
 
 from .footer import footer, money
 from .markdown import Incremental, render_markdown
-from .pieces import calls, sources
+from .pieces import call_records, sources
 from .reply import BADGE, ReplyView, bundle, closing_lines
 from .source import plain_text, safe_markdown
-from .tables import ShownUsage, table_html, table_text
+from .tables import table_html, table_text
 from .terminal import DIM, Terminal
+from .usage import ShownUsage, cache_table, price_rows, summary
 
 __all__ = [
     "BADGE",
@@ -25,14 +28,17 @@ __all__ = [
     "ShownUsage",
     "Terminal",
     "bundle",
-    "calls",
+    "cache_table",
+    "call_records",
     "closing_lines",
     "footer",
     "money",
     "plain_text",
+    "price_rows",
     "render_markdown",
     "safe_markdown",
     "sources",
+    "summary",
     "table_html",
     "table_text",
 ]

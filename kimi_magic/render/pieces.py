@@ -57,6 +57,8 @@ class Call:
     is_error: bool = False
     seconds: float | None = None
     """How long it took, where that is known."""
+    waits: bool = False
+    """Another call comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,20 @@ def pieces(
                     called = out[place]
                     assert isinstance(called, Search)
                     out[place] = Search(called.query, found.results, found.error)
-    return out
+    return _in_turn(out)
 
 
-def calls(found: Iterable[Piece]) -> list[Json]:
+def _in_turn(found: list[Piece]) -> list[Piece]:
+    """Calls run one after the other: of those without a result, all but the first one wait."""
+    places = [n for n, piece in enumerate(found) if isinstance(piece, Call) and piece.result is None]
+    for place in places[1:]:
+        call = found[place]
+        assert isinstance(call, Call)
+        found[place] = replace(call, waits=True)
+    return found
+
+
+def call_records(found: Iterable[Piece]) -> list[Json]:
     """The calls as flat records: id, name, input, result (its text; an image says what it is), is_error,
     seconds."""
     return [

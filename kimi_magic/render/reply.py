@@ -7,16 +7,15 @@ output is static and complete in each of its types, and says when a simulator ma
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from ..usage import Price, Record
-from ..wire import IMAGE_TYPES, Block, ImageBlock, Json, TextBlock
+from ..wire import Block
 from . import style
+from .calls import call_html
 from .data import data_html, data_markdown
 from .footer import details, footer, seconds
 from .markdown import render_markdown
@@ -66,17 +65,17 @@ def bundle(view: ReplyView) -> dict[str, Any]:
 # --- HTML ---------------------------------------------------------------------------------------
 
 
-def html(view: ReplyView) -> str:
+def html(view: ReplyView, *, sheet: bool = True) -> str:
     """The whole reply, finished. Of one that failed before it began there is the footer alone: the
-    error stands right below it."""
+    error stands right below it. sheet: with the style sheet."""
     shown = [piece_html(piece, view) for piece in view.pieces()]
     if not shown and view.failure:
-        return wrapped(ending_html(replace(view, failure="") if view.raised else view))
+        return wrapped(ending_html(replace(view, failure="") if view.raised else view), sheet=sheet)
     body = [badge_html(badge) for badge in view.badges]
     body += shown or [f'<p style="{style.QUIET}">The reply is empty.</p>']
     body.append(sources_html(view.content))
     body.append(ending_html(view))
-    return wrapped("".join(body))
+    return wrapped("".join(body), sheet=sheet)
 
 
 def wrapped(body: str, *, sheet: bool = True) -> str:
@@ -115,49 +114,11 @@ def thinking_html(thought: str, facts: str, *, redacted: bool = False) -> str:
 
 
 def _thought_about(view: ReplyView) -> str:
+    if sum(isinstance(piece, Thinking) for piece in view.pieces()) > 1:
+        return ""  # what is known is known of all of them together
     tokens = sum(r.thinking or 0 for r in view.records)
     parts = [seconds(view.thinking_seconds)] if view.thinking_seconds is not None else []
     return " · ".join(parts + ([f"{tokens:,} tokens"] if tokens else []))
-
-
-def call_html(call: Call, *, runs: bool = False) -> str:
-    """A tool call: its name, arguments, result and time. runs: a call without a result is under way."""
-    arguments = call.raw_input if call.raw_input is not None else _pretty(call.input)
-    cut = " (the arguments are not valid JSON)" if call.raw_input is not None else ""
-    body = f'<pre style="{style.PRE}">{escape(clean(arguments))}</pre>' if call.input or cut else ""
-    for block in call.result or ():
-        body += result_html(block, is_error=call.is_error)
-    shows_image = any(isinstance(block, ImageBlock) for block in call.result or ())
-    return (
-        f'<details{" open" if shows_image else ""} class="kimi-tool" style="{style.BOX}">'
-        f'<summary style="{style.SUMMARY}">Tool · <code>{escape(clean(call.name))}</code>{cut}'
-        f" · {escape(call_state(call, runs=runs))}</summary>{body}</details>"
-    )
-
-
-def call_state(call: Call, *, runs: bool = False) -> str:
-    """In a word or two: whether it ran, and how long."""
-    if call.result is None:
-        return "running …" if runs else "not run"
-    state = ["failed"] if call.is_error else []
-    took = [seconds(call.seconds)] if call.seconds is not None else []
-    return " · ".join(state + took) or "done"
-
-
-def result_html(block: Block, *, is_error: bool) -> str:
-    """A part of a result: text in a box that scrolls, or an image."""
-    if isinstance(block, TextBlock):
-        look = style.RESULT_ERROR if is_error else style.RESULT
-        return f'<pre style="{look}">{escape(clean(block.text))}</pre>'
-    source = block.source if isinstance(block, ImageBlock) else {}
-    data = str(source.get("data") or "")
-    if source.get("media_type") in IMAGE_TYPES and _BASE64.fullmatch(data):
-        address = f"data:{source['media_type']};base64,{data}"
-        return f'<img alt="image that the tool returned" style="{style.IMAGE}" src="{address}">'
-    return f'<p style="{style.QUIET}">[{escape(clean(block.type or "block"))}]</p>'
-
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def search_html(search: Search) -> str:
@@ -256,7 +217,3 @@ _PUNCTUATION = {ord(c): f"\\{c}" for c in r"\`*_{}[]<>()#|~$"}
 
 def _one_line(line: str) -> str:
     return " ".join(line.split())
-
-
-def _pretty(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from . import style
+from .calls import call_html
 from .footer import seconds
 from .pieces import Call, Piece, Search, Thinking
-from .reply import ReplyView, badge_html, call_html, piece_html, wrapped
+from .reply import ReplyView, badge_html, piece_html, wrapped
 from .sanitise import clean
 
 FOLLOWED = 20_000

@@ -49,6 +49,10 @@ _RULES = """
 
 
 def sheet() -> str:
-    """The one `<style>`, every rule of it below the class `kimi`."""
-    rules = (_RULES + STYLE.replace("\n.kimi-", "\n.kimi .kimi-")).strip()
-    return f"<style>\n{rules}\n</style>\n"
+    """The one `<style>`."""
+    return f"<style>\n{rules()}\n</style>\n"
+
+
+def rules() -> str:
+    """What stands in it: every rule is below the class `kimi`."""
+    return (_RULES + STYLE.replace("\n.kimi-", "\n.kimi .kimi-")).strip()

@@ -1,4 +1,4 @@
-"""Rows as tables: usage and history, as HTML and as text that lines up in any terminal."""
+"""Rows as tables, as HTML and as text that lines up in any terminal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
-from ..usage import Record, UsageTable
-from .footer import money, seconds
 from .sanitise import clean
 
 Rows = Sequence[Mapping[str, str]]
@@ -69,55 +66,3 @@ def table_text(rows: Rows, caption: str = "") -> str:
 
 def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-class ShownUsage(UsageTable):
-    """Usage rows that show themselves as a table with their sums."""
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return ShownUsage(found.records) if isinstance(found, UsageTable) else found
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        rows = [_row(record) for record in self.records]
-        return {
-            "text/html": table_html(rows, self.caption()),
-            "text/plain": table_text(rows, self.caption()),
-        }
-
-    def caption(self) -> str:
-        """The sums in one line."""
-        t = self.summary()
-        if not t.requests:
-            return "No requests yet."
-        rate = f", {t.cache_hit_rate:.0%} of the input from cache" if t.cache_hit_rate is not None else ""
-        cost = money(t.cost, t.currency)
-        if t.simulated == t.requests:
-            cost = f"would cost {cost} (all simulated, nothing was billed)"
-        elif t.simulated:
-            cost += f" ({t.simulated} of them simulated and not billed)"
-        unknown = f"; {t.unknown} without a known cost" if t.unknown else ""
-        requests = f"{t.requests} request{'s' * (t.requests > 1)}"
-        tokens = f"{t.input + t.cache_read + t.cache_write:,} in{rate}, {t.output:,} out"
-        return f"{requests}: {tokens}; {cost}{unknown}"
-
-
-def _row(record: Record) -> dict[str, str]:
-    def count(number: int | None) -> str:
-        return "" if number is None else f"{number:,}"
-
-    return {
-        "time": record.time.astimezone().strftime("%H:%M:%S"),
-        "conversation": record.conversation or "(once)",
-        "model": record.model.removeprefix("kimi-"),
-        "effort": record.effort or "max",
-        "in": count(record.input),
-        "cache read": count(record.cache_read),
-        "cache write": count((record.cache_write_5m or 0) + (record.cache_write_1h or 0)),
-        "out": count(record.output),
-        "thinking": count(record.thinking),
-        "first": "" if record.seconds_to_first is None else seconds(record.seconds_to_first),
-        "time taken": "" if record.seconds is None else seconds(record.seconds),
-        "cost": "?" if record.cost is None else money(record.cost, record.currency),
-        "ended": record.stop_reason or record.error or record.status,
-    }

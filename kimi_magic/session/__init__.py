@@ -6,6 +6,7 @@ calls     the tool calls of a turn, handed to whoever shows it
 turns     `TurnStream`: one turn while it runs; whatever happens, it ends as a `Turn` with records
 lanes     turns of one conversation run one after the other
 jobs      turns that run beside the cells
+purse     what it costs, and how much it may cost
 keeping   what goes into the store, and what happens when it cannot
 window    how full the model's context window is
 session   `Session`: the conversations and the ledger of a notebook

@@ -9,9 +9,9 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..prompt import insert
+from ..prompt import written
 from ..tools import Outcome, Tool, refusal
-from ..wire import Block, ToolResultBlock, ToolUseBlock
+from ..wire import ToolResultBlock, ToolUseBlock
 
 Confirm = Callable[[Tool, ToolUseBlock], bool | None]
 """Asks the user whether a call may run; None where nobody can be asked."""
@@ -36,7 +36,7 @@ class ToolCalls:
                 return refusal(f"{tool.name} needs the user's consent, and nobody can be asked here.")
             if not allowed:
                 return refusal(f"The user did not allow this call of {tool.name}.")
-        return tool.call(call, _write)
+        return tool.call(call, written)
 
 
 class Waiting:
@@ -74,9 +74,3 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"There is no tool {name!r}.{meant} Tools: {', '.join(names) or 'none'}."
-
-
-def _write(value: object, budget: int) -> tuple[Sequence[str | Block], str]:
-    """As a prompt writes it. Raises `PromptError` for what a prompt does not take."""
-    inserted = insert(value, budget=budget)
-    return inserted.content, inserted.note

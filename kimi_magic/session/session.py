@@ -13,12 +13,13 @@ from ..conversation import COMPLETE, Conversation, Place, Turn
 from ..errors import RequestError
 from ..recordings import Library
 from ..store import Store
-from ..usage import PRICES, Price, Record
+from ..usage import PRICES, Budget, Price, PriceBook, Record, Selection
 from ..wire import Json, Request, user
 from . import window
 from .asking import Ask, Plan
 from .keeping import Keeping
 from .lanes import Lanes
+from .purse import Purse
 from .turns import Surroundings, TurnStream
 from .window import Window
 
@@ -38,7 +39,8 @@ class Session:
     client: where requests go. notebook: its path where it is known; conversations are found again
     under it, and without one they are this session's alone. store: where they outlive it.
     library, replayer: recordings, and the client that answers from them.
-    prices: per model, the public ones by default. utc, clock, new_id: for tests.
+    prices: per model, the public ones by default. budget: what the environment allows.
+    utc, clock, new_id: for tests.
     """
 
     def __init__(
@@ -50,12 +52,15 @@ class Session:
         library: Library | None = None,
         replayer: AsyncClient | None = None,
         prices: Mapping[str, Price] = PRICES,
+        budget: Budget | None = None,
         utc: Callable[[], datetime] = _utc_now,
         clock: Callable[[], float] = time.monotonic,
         new_id: Callable[[], str] = _new_id,
     ) -> None:
         self.client = client
-        self._keeping = Keeping(store, notebook or f"kernel {_new_id()}")
+        self.key = notebook or f"kernel {_new_id()}"
+        """What the store has this notebook under."""
+        self._keeping = Keeping(store, self.key)
         found = self._keeping.load()
         self.warnings: list[str] = list(found.problems)
         """Lines that the user has not been told yet."""
@@ -71,7 +76,11 @@ class Session:
         self._indexed: set[str] = set()  # turns that the library has
         self._window = Window()
         self._lanes = Lanes()
-        self._around = Surroundings(self._client_for, replayer, notebook, dict(prices), self.plan, utc, clock)
+        self.purse = Purse(store, self.key, PriceBook.of(prices), budget, self.records, utc)
+        """Prices and budgets."""
+        self._around = Surroundings(
+            self._client_for, replayer, notebook, self.price, self.purse.note, self.plan, utc, clock
+        )
         self._new_id = new_id
 
     def connect(self, client: AsyncClient) -> None:
@@ -85,6 +94,16 @@ class Session:
     def now(self) -> datetime:
         """The time on the session's clock, UTC."""
         return self._around.utc()
+
+    def price(self, model: str) -> Price | None:
+        """What the model costs where requests go."""
+        return self.purse.prices.find(model, self.client.base_urls[0])
+
+    def ledger(self, selection: Selection) -> Iterable[Record]:
+        """The requests of all notebooks, from the store; of this one where there is none. Raises
+        `StoreError`."""
+        store = self._keeping.store
+        return selection.of_all(self.records) if store is None else store.records(selection)
 
     def conversation(self, name: str | None = None) -> Conversation:
         """The conversation of that name, the current one by default; made if it is not there."""
@@ -143,7 +162,8 @@ class Session:
         self.client.check(request)
         used = self._window.tokens(request, conversation.path_to(before))
         window.check(used)
-        return Plan(ask, request, place, window.warning(used))
+        warnings = [window.warning(used), self.purse.warning(request, self.price(request.model))]
+        return Plan(ask, request, place, " ".join(filter(None, warnings)))
 
     def start(self, plan: Plan) -> TurnStream:
         """The turn, about to run: iterate its `events()`."""
@@ -164,17 +184,18 @@ class Session:
             conversation = conversation.with_turn(turn)
             self.conversations[conversation.name] = conversation
         self._keep(conversation, [turn], stream.records)
+        self.purse.settle(stream.records)
 
     def _client_for(self, request: Request, mode: str) -> AsyncClient:
         """Where a request goes: to the recordings where they have it, else to the server, if asking
-        is allowed. Raises `ReplayError` where it is not."""
-        if mode == "off" or self._replayer is None:
-            return self.client
-        self._index()
-        if request.fingerprint() in self._library:
-            return self._replayer
-        if mode == "only":
-            raise self._library.miss(request.to_dict())
+        is allowed. Raises `ReplayError` where it is not, and `BudgetError` where the money is spent."""
+        if mode != "off" and self._replayer is not None:
+            self._index()
+            if request.fingerprint() in self._library:
+                return self._replayer
+            if mode == "only":
+                raise self._library.miss(request.to_dict())
+        self.purse.check()
         return self.client
 
     def _index(self) -> None:

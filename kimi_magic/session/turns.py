@@ -35,7 +35,10 @@ class Surroundings:
     replayer: AsyncClient | None
     """The client whose replies are recordings."""
     notebook: str | None
-    prices: dict[str, Price]
+    price: Callable[[str], Price | None]
+    """Of a model."""
+    note: Callable[[Record], None]
+    """Told of each request that has ended."""
     plan: Callable[[Ask], Plan]
     """The request that is asked for, as things stand."""
     utc: Callable[[], datetime]
@@ -74,7 +77,8 @@ class TurnStream:
         """Lines for the user about the tools."""
         self.call_seconds: list[float] = []
         """How long each call took, in order."""
-        self._id = turn_id
+        self.id = turn_id
+        """Of the turn that it will be."""
         self._around = around
         self._ended = ended
         self._ticket = ticket
@@ -123,7 +127,7 @@ class TurnStream:
 
     @property
     def price(self) -> Price | None:
-        return self._around.prices.get(self.plan.request.model)
+        return self._around.price(self.plan.request.model)
 
     async def events(self) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
         """Ask, and yield what comes. Raises the `KimiError` that ended it, after the turn is kept."""
@@ -174,10 +178,10 @@ class TurnStream:
         self._waiting = Waiting(step, asyncio.get_running_loop())
         yield ToolCalls(step, self.plan.ask.tools)
         await self._waiting.answered.wait()
-        rounds = sum(message.role == "assistant" for message in self._said)
-        if rounds == self.plan.ask.max_steps:
+        rounds, limit = sum(message.role == "assistant" for message in self._said), self.plan.ask.max_steps
+        if rounds == limit:
             self.notes.append(
-                f"Tools were called {rounds} times in a row, the limit (--max-steps); then it had to answer."
+                f"The limit of tool rounds (--max-steps {limit}) was reached; then it had to answer."
             )
 
     def _read_value(self) -> None:
@@ -218,6 +222,7 @@ class TurnStream:
         finally:
             record = replace(record, seconds=self._around.clock() - began, seconds_to_first=first)
             self.records.append(self._counted(record, stream))
+            self._around.note(self.records[-1])
 
     def _blank(self, request: Request) -> Record:
         ask = self.plan.ask
@@ -225,7 +230,7 @@ class TurnStream:
             time=self._around.utc(),
             notebook=self._around.notebook,
             conversation=None if ask.once else ask.conversation,
-            turn=self._id,
+            turn=self.id,
             cell=ask.cell,
             model=request.model,
             effort=request.effort,
@@ -243,12 +248,12 @@ class TurnStream:
         )
         ttl = self.plan.request.cache_ttl or "5m"
         counted = with_counts(record, message.usage, self.price, ttl)
-        return replace(counted, cost=Decimal(0)) if record.replayed else counted
+        return replace(counted, cost=Decimal(0), saved=counted.cost) if record.replayed else counted
 
     def _as_turn(self, status: str, replies: tuple[Json, ...]) -> Turn:
         ask, request = self.plan.ask, self.plan.request
         return Turn(
-            id=self._id,
+            id=self.id,
             parent=self.plan.place.parent,
             messages=(request.messages[-1], *replies),
             status=status,

@@ -64,6 +64,11 @@ def warning(used: int) -> str:
     )
 
 
+def request_tokens(request: Request) -> int:
+    """The estimate for a whole request."""
+    return tokens(list(request.messages)) + tokens(list(request.tools)) + tokens(request.system or "")
+
+
 def tokens(value: Any) -> int:
     """The estimate for a JSON value."""
     if isinstance(value, str):

@@ -2,6 +2,7 @@
 
 place        where the state lives
 database     conversations and the ledger in one SQLite file, one durable write a turn
+money        its queries about usage, prices, budgets and batches
 migrations   the schema, step by step, each step by its name
 twins        turns that travel in the outputs of a notebook
 found        what the two above give back

@@ -23,12 +23,15 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from ..conversation import Conversation, Turn
 from ..errors import ConversationError, StoreError
-from ..usage import Record
+from ..usage import Budget, PriceVersion, Record, Selection
+from . import money
 from .found import Found, newest, rooted
 from .migrations import MIGRATIONS
 from .sealed import digest, parse, seal
@@ -91,7 +94,7 @@ class Store:
             number = _put_conversation(db, notebook, conversation, before + 1)
             for turn in turns:
                 _put_turn(db, number, turn)
-            _put_records(db, notebook, records)
+            money.put_records(db, notebook, records)
         foreign = before != self._versions.get((notebook, name), 0)
         self._versions[notebook, name] = before + 1
         return bool(foreign)
@@ -99,12 +102,52 @@ class Store:
     def keep_records(self, notebook: str, records: Iterable[Record]) -> None:
         """Store records of a notebook that belong to no conversation (`--once`)."""
         with self._transaction("IMMEDIATE") as db:
-            _put_records(db, notebook, records)
+            money.put_records(db, notebook, records)
 
-    def records(self) -> tuple[Record, ...]:
-        """The usage records of all notebooks, oldest first."""
+    def records(self, selection: Selection | None = None) -> tuple[Record, ...]:
+        """The usage records of all notebooks, or of a selection, oldest first."""
         with self._transaction("DEFERRED") as db:
-            return _records(db.execute("SELECT number, json FROM requests ORDER BY number"), [])
+            return tuple(money.find_records(db, selection or Selection()))
+
+    # --- prices, budgets, batches ---
+
+    def spent(self, budget: Budget, notebook: str | None, now: datetime) -> Decimal:
+        """What counts against a budget so far, in all kernels; notebook: only there."""
+        with self._transaction("DEFERRED") as db:
+            return money.spent(db, budget, notebook, now)
+
+    def prices(self) -> list[PriceVersion]:
+        """All versions of the prices that were set."""
+        with self._transaction("DEFERRED") as db:
+            return money.find_prices(db)
+
+    def keep_price(self, version: PriceVersion) -> None:
+        """Add a version of a price."""
+        with self._transaction("IMMEDIATE") as db:
+            money.put_price(db, version)
+
+    def budgets(self, notebook: str) -> list[Budget]:
+        """The budgets that hold for a notebook."""
+        with self._transaction("DEFERRED") as db:
+            return money.find_budgets(db, notebook)
+
+    def keep_budget(self, notebook: str, budget: Budget | None, per: str) -> None:
+        """Set the budget of a period for this notebook, or for all; None takes it away."""
+        with self._transaction("IMMEDIATE") as db:
+            money.put_budget(db, notebook, budget, per)
+
+    def batch(self, name: str) -> dict[str, str]:
+        """The replies of a batch, as JSON text, by the fingerprint of their requests."""
+        with self._transaction("DEFERRED") as db:
+            return money.find_rows(db, name)
+
+    def keep_batch(
+        self, name: str, rows: Iterable[tuple[str, str]], notebook: str, records: Iterable[Record]
+    ) -> None:
+        """Store replies of a batch and the usage of its notebook, all or nothing."""
+        with self._transaction("IMMEDIATE") as db:
+            money.put_rows(db, name, rows)
+            money.put_records(db, notebook, records)
 
     # --- the file ---
 
@@ -257,12 +300,3 @@ def _put_turn(db: sqlite3.Connection, conversation: int, turn: Turn) -> None:
         " ON CONFLICT (conversation, id) DO NOTHING",
         (turn.id, conversation, text, sha256),
     )
-
-
-def _put_records(db: sqlite3.Connection, notebook: str, records: Iterable[Record]) -> None:
-    for record in records:
-        row = record.to_json()
-        db.execute(
-            "INSERT INTO requests (time, notebook, conversation, model, json) VALUES (?, ?, ?, ?, ?)",
-            (row["time"], notebook, record.conversation, record.model, seal(row)[0]),
-        )

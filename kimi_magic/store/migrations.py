@@ -36,5 +36,33 @@ MIGRATIONS: dict[str, str] = {
         CREATE INDEX requests_by_notebook ON requests (notebook, time);
         CREATE INDEX requests_by_time ON requests (time);
     """,
+    "2026-12 money": """
+        ALTER TABLE requests ADD COLUMN paid TEXT;
+        ALTER TABLE requests ADD COLUMN currency TEXT;
+        UPDATE requests SET
+            paid = CASE WHEN json ->> '$.simulated' OR json ->> '$.replayed' THEN NULL ELSE json ->> '$.cost' END,
+            currency = json ->> '$.currency';
+        CREATE INDEX requests_paid ON requests (currency, time, notebook, paid) WHERE paid IS NOT NULL;
+        CREATE TABLE prices (
+            number INTEGER PRIMARY KEY,
+            base_url TEXT NOT NULL,
+            model TEXT NOT NULL,
+            since TEXT NOT NULL,
+            json TEXT NOT NULL
+        );
+        CREATE TABLE budgets (
+            per TEXT NOT NULL,
+            notebook TEXT NOT NULL,
+            amount TEXT NOT NULL,
+            currency TEXT NOT NULL,
+            PRIMARY KEY (per, notebook)
+        );
+        CREATE TABLE batches (
+            batch TEXT NOT NULL,
+            fingerprint TEXT NOT NULL,
+            json TEXT NOT NULL,
+            PRIMARY KEY (batch, fingerprint)
+        ) WITHOUT ROWID;
+    """,
 }
 """Name → SQL, in the order in which they run."""

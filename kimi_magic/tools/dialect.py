@@ -156,7 +156,7 @@ def _object(flat: Json, root: Json, inside: tuple[str, ...]) -> Json:
             made["required"] = required
     more = flat.get("additionalProperties")
     if isinstance(more, dict) and more:
-        made["additionalProperties"] = _written(more, root, inside)
+        made["additionalProperties"] = _written(more, root, inside) or True
     else:
         is_open = "properties" not in made or any(key in flat for key in _OPEN)
         made["additionalProperties"] = is_open and more is not False

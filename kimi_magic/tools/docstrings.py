@@ -6,7 +6,6 @@ author's words.
 
 from __future__ import annotations
 
-import inspect
 import re
 
 _HEADS = (
@@ -25,8 +24,9 @@ _NUMPY = re.compile(r"\*{0,2}(\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 
 
 def read(docstring: str | None) -> tuple[str, dict[str, str]]:
-    """The description, and the text of each parameter on one line."""
-    lines = inspect.cleandoc(docstring or "").splitlines()
+    """The description, and the text of each parameter on one line. docstring: without its margin, as
+    `inspect.getdoc` gives it."""
+    lines = (docstring or "").splitlines()
     kept: list[str] = []
     found: dict[str, str] = {}
     n = 0

@@ -157,11 +157,12 @@ class _Tape:
         """The reply is over. closed: by the reader, who may have seen its end before the connection's."""
         if response.status_code != 200 or self._written:
             return
-        if closed and not any(b'"message_stop"' in data for _, data in self._chunks[-2:]):
-            return
-        self._written = True
-        if self._open:
+        if self._open and not closed:
             self._cut(len(self._open))
+        is_stream = "event-stream" in response.headers.get("content-type", "")
+        if (closed or is_stream) and not any(b"message_stop" in data for _, data in self._chunks[-2:]):
+            return  # it was cut
+        self._written = True
         headers = {k: v for k, v in response.headers.items() if k.lower() in KEPT_HEADERS}
         recording = Recording(self._request, tuple(self._chunks), 200, headers)
         _append(self._path, to_line(_without(recording, self._hidden)))

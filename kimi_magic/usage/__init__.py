@@ -18,7 +18,7 @@ Rules:
 - times are UTC and say so; costs are exact (`Decimal`), and None where no price is known.
 """
 
-from .budget import PERIODS, Budget, most, request_tokens, text_tokens
+from .budget import PERIODS, Budget, most
 from .cache import LIFE, Advice, advise, expires, saved_by_cache
 from .files import read_records, write_records
 from .prices import ALWAYS, ANY, KINDS, PRICES, Price, PriceBook, PriceVersion, amount
@@ -56,9 +56,7 @@ __all__ = [
     "moment",
     "most",
     "read_records",
-    "request_tokens",
     "saved_by_cache",
-    "text_tokens",
     "totals",
     "with_counts",
     "write_records",

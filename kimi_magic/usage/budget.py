@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ..wire import Json, Request
 from .prices import MILLION, Price, amount
 
 PERIODS = ("day", "notebook", "total")
-IMAGE_TOKENS = 1_500
-"""What an image is taken to cost: the page does not say; models of this kind take 1,000 to 2,000."""
 
 _BUDGET = re.compile(r"\$?\s*([\d.,]+)\s*(USD|EUR|CNY)?\s*(?:(?:/|per)\s*(\w+))?", re.IGNORECASE)
 
@@ -47,45 +44,6 @@ class Budget:
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency} {'in all' if self.per == 'total' else f'a {self.per}'}"
-
-
-def text_tokens(text: str) -> int:
-    """About how many tokens a text has: a quarter for an ASCII character, one for any other. The page
-    names no tokenizer; this errs on the high side."""
-    ascii_only = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return (ascii_only + 3) // 4 + len(text) - ascii_only
-
-
-def request_tokens(request: Request) -> int:
-    """About how many tokens of input a request has."""
-    system = request.system if isinstance(request.system, str) else _written(request.system or [])
-    content = [message["content"] for message in request.messages]
-    return (
-        text_tokens(system)
-        + sum(text_tokens(_written(tool)) for tool in request.tools)
-        + sum(_content_tokens(each) for each in content)
-    )
-
-
-def _content_tokens(content: str | list[Json]) -> int:
-    if isinstance(content, str):
-        return text_tokens(content)
-    return sum(_block_tokens(block) for block in content)
-
-
-def _block_tokens(block: Json) -> int:
-    kind, inner = block.get("type"), block.get("content")
-    if kind == "image":
-        return IMAGE_TOKENS
-    if kind == "text":
-        return text_tokens(str(block.get("text", "")))
-    if kind == "tool_result" and isinstance(inner, (str, list)):
-        return _content_tokens(inner)
-    return text_tokens(_written(block))
-
-
-def _written(value: object) -> str:
-    return str(value)
 
 
 def most(tokens: int, max_tokens: int, price: Price, ttl: str | None = None) -> Decimal:

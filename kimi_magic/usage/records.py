@@ -154,10 +154,9 @@ def cold_cost(record: Record, price: Price) -> Decimal | None:
     written, at the price of the writes beside it (5m where there are none)."""
     if record.input is None or record.output is None:
         return None
-    read = record.cache_read or 0
-    long = (record.cache_write_1h or 0) > 0
-    name = "cache_write_1h" if long else "cache_write_5m"
-    return cost_of(replace(record, cache_read=0, **{name: (getattr(record, name) or 0) + read}), price)
+    read, short, long = record.cache_read or 0, record.cache_write_5m or 0, record.cache_write_1h or 0
+    short, long = (short, long + read) if long else (short + read, long)
+    return cost_of(replace(record, cache_read=0, cache_write_5m=short, cache_write_1h=long), price)
 
 
 def has_unpriced_searches(record: Record, price: Price | None) -> bool:

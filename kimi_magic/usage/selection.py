@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 from .records import Record
 
@@ -64,10 +65,10 @@ class Selection:
         since: Moment | None = None,
         until: Moment | None = None,
         now: datetime | None = None,
-        **names: str | None,
+        **names: Any,
     ) -> Selection:
-        """A selection with times as people write them. Raises ValueError for a text that is no time, and
-        TypeError for a name that is none of the fields."""
+        """A selection with times as people write them. names: notebook, conversation, model. Raises
+        ValueError for a text that is no time, and TypeError for another name."""
         now = now if now is not None else datetime.now(UTC)
         first = moment(since, now) if since is not None else None
         last = moment(until, now) if until is not None else None

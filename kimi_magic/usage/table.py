@@ -46,7 +46,7 @@ class UsageTable(Sequence[dict[str, Any]]):
         """Write the records into a `.csv` or `.jsonl` file; where it is. Raises `StoreError`."""
         return write_records(self.records, path)
 
-    def where(self, *, since: Moment | None = None, until: Moment | None = None, **names: str | None) -> Self:
+    def where(self, *, since: Moment | None = None, until: Moment | None = None, **names: Any) -> Self:
         """Those of the rows that were asked for in that time.
 
         since, until: see `selection.Moment`. names: notebook, conversation, model. Raises ValueError for
@@ -54,7 +54,7 @@ class UsageTable(Sequence[dict[str, Any]]):
         """
         return type(self)(Selection.of(since=since, until=until, **names).of_all(self.records), self._ledger)
 
-    def all(self, *, since: Moment | None = None, until: Moment | None = None, **names: str | None) -> Self:
+    def all(self, *, since: Moment | None = None, until: Moment | None = None, **names: Any) -> Self:
         """The requests of every notebook and kernel that keeps its usage here, filtered as by `where`.
         Raises `StoreError` where they cannot be read."""
         selection = Selection.of(since=since, until=until, **names)

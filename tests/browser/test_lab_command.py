@@ -20,10 +20,10 @@ def test_its_address_shows_the_quickstart_ready_to_run_and_nothing_in_the_way(
         page = chromium.new_page(viewport={"width": 1280, "height": 900})
         page.goto(address[0])
         page.get_by_role("heading", name="A first session with Kimi").wait_for(timeout=60_000)
-        page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(timeout=60_000)
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
 
         page.locator(".jp-Notebook .jp-CodeCell").first.click()
-        for _ in range(5):  # to the first question
+        for _ in range(6):  # down to the first question
             page.keyboard.press("Shift+Enter")
         badge = page.locator(".kimi-badge")
         badge.wait_for(timeout=60_000)

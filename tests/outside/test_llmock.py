@@ -112,7 +112,8 @@ def test_an_outage_is_given_up_after_a_few_tries(
 def test_a_stream_that_breaks_before_the_content_is_asked_for_again(
     llmock_url: str, scenario: Any, kind: str
 ) -> None:
-    scenario({"type": "stream_fault", "kind": kind, "after_chunks": 1, "stall_seconds": 5})
+    long = {"type": "reply", "text": "word " * 20_000}  # it is still being sent when we have seen the fault
+    scenario(long, {"type": "stream_fault", "kind": kind, "after_chunks": 1, "stall_seconds": 5})
     with client(llmock_url, limits=Limits(silence=0.5)) as c:
         assert c.create(**ASK).text
 

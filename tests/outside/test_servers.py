@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import free_port, running  # tests/outside/conftest.py
+from processes import free_port, running
 
 from kimi_magic.client import Client
 from kimi_magic.errors import (

@@ -1,0 +1,120 @@
+"""One request of a batch, asked here or in another process. What comes back is a value either way."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from ..client import AsyncClient
+from ..conversation import COMPLETE, REFUSED
+from ..errors import CutReplyError, KimiError, OverloadedError, QuotaError, RateLimitError, RefusedReplyError
+from ..retry import Attempt
+from ..session import Plan, Surroundings, TurnStream, Worker, nowhere
+from ..usage import Price, Record
+from ..wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one request."""
+
+    message: Message | None = None
+    """The whole reply, where there is one."""
+    records: tuple[Record, ...] = ()
+    error: KimiError | None = None
+    slowed: float = 0.0
+    """The longest wait, in seconds, that the server asked for because there were too many requests."""
+
+
+def is_too_many(error: KimiError | None) -> bool:
+    """The server would take the request later, with fewer beside it."""
+    return isinstance(error, (RateLimitError, OverloadedError)) and not isinstance(error, QuotaError)
+
+
+async def follow(stream: TurnStream, slow: Callable[[float], None]) -> Outcome:
+    """Run a turn to its end. slow: told when the server asks to wait."""
+    slowed = 0.0
+    error: KimiError | None = None
+    try:
+        async with aclosing(stream.events()) as events:
+            async for event in events:
+                if isinstance(event, Attempt) and is_too_many(event.cause):
+                    slowed = max(slowed, event.wait)
+                    slow(event.wait)
+    except KimiError as failure:
+        error = failure
+    turn = stream.turn
+    assert turn is not None
+    if error is None and turn.status == REFUSED:
+        error = RefusedReplyError("The model refused to answer.")
+    elif error is None and turn.status != COMPLETE:
+        error = CutReplyError(f"The reply ended ({turn.stop_reason}) before it said anything.")
+    message = None if error is not None else replace(stream.message, content=tuple(turn.reply))
+    return Outcome(message, tuple(stream.records), error, slowed)
+
+
+# --- in another process -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What another process needs to ask. All of it can be pickled, and none of it is a key: each process
+    finds its own, as the first one did."""
+
+    connect: Callable[[], AsyncClient]
+    price: Price | None
+    notebook: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A request for another process."""
+
+    plan: Plan
+    where: Elsewhere
+
+    def ask(self) -> Outcome:
+        """Ask, and wait for what comes of it. The client stays open for the next item."""
+        desk = _desk(self.where)
+        (outcome,) = [one for one in desk.worker.iterate(lambda: desk.answer(self)) if one is not None]
+        return outcome
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The client of this process, in a loop of its own."""
+
+    client: AsyncClient
+    worker: Worker = field(default_factory=Worker)
+
+    async def answer(self, item: Item) -> AsyncGenerator[Outcome, None]:
+        around = Surroundings(
+            client_for=lambda request, mode: self.client,
+            replayer=None,
+            notebook=item.where.notebook,
+            price=lambda model: item.where.price,
+            note=lambda record: None,
+            plan=lambda ask: item.plan,
+            utc=lambda: datetime.now(UTC),
+            clock=time.monotonic,
+        )
+        stream = TurnStream(item.plan, uuid.uuid4().hex[:16], around, lambda ended: None, nowhere())
+        yield await follow(stream, lambda seconds: None)
+
+
+_DESKS: dict[bytes, _Desk] = {}
+_LOCK = threading.Lock()
+
+
+def _desk(where: Elsewhere) -> _Desk:
+    key = pickle.dumps(where.connect)
+    with _LOCK:
+        if key not in _DESKS:
+            _DESKS[key] = _Desk(where.connect())
+        return _DESKS[key]

@@ -1,0 +1,77 @@
+"""The rows of a batch as namespaces for its template.
+
+A row gives its columns by their names, and itself as `row` (`{{ row["my column"] }}`). A row that is a
+plain value has the one name that the template uses.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import PromptError
+from ..prompt.template import placeholders
+
+PLAIN = "item"
+"""The name of a plain value, where the template has none for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a batch asks about."""
+
+    records: tuple[Mapping[str, Any], ...]
+    """A row each: its columns by name."""
+    frame: Any = None
+    """The DataFrame that they came in, or None."""
+
+    @property
+    def is_polars(self) -> bool:
+        return self.frame is not None and _library(self.frame) == "polars"
+
+    def namespaces(self, values: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+        """The names of each row. values: names that all rows have; a column goes before them."""
+        return ({**values, "row": record, **record} for record in self.records)
+
+
+def read_rows(rows: Any, template: str, values: Mapping[str, Any]) -> Rows:
+    """The rows of a DataFrame or Series of pandas or polars, or of an iterable of mappings or plain values.
+    Raises `PromptError` for anything else."""
+    if _library(rows) == "pandas" and hasattr(rows, "to_frame") and not hasattr(rows, "columns"):
+        rows = rows.to_frame(rows.name if isinstance(rows.name, str) else _one_name(template, values))
+    if _library(rows) == "pandas" and hasattr(rows, "columns"):
+        if not rows.columns.is_unique:
+            raise PromptError("The DataFrame has two columns of the same name.", hint="Rename one of them.")
+        return Rows(tuple(_texts(record) for record in rows.to_dict("records")), rows)
+    if _library(rows) == "polars" and hasattr(rows, "iter_rows"):
+        return Rows(tuple(rows.iter_rows(named=True)), rows)
+    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+        raise PromptError(
+            f"A value of type {type(rows).__name__} has no rows.",
+            hint="Give a DataFrame, or a list of values or of dicts.",
+        )
+    name = _one_name(template, values)
+    return Rows(tuple(_texts(row) if isinstance(row, Mapping) else {name: row} for row in rows))
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _texts(record: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in record.items()}
+
+
+def _one_name(template: str, values: Mapping[str, Any]) -> str:
+    """The name in the template that `values` does not have, where it is the only one."""
+    names = {
+        node.id
+        for found in placeholders(template)
+        if found.tree is not None
+        for node in ast.walk(found.tree)
+        if isinstance(node, ast.Name)
+    }
+    open_names = sorted(names - {*values, "row"})
+    return open_names[0] if len(open_names) == 1 else PLAIN

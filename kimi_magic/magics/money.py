@@ -1,0 +1,166 @@
+"""Subcommands about money: usage, price, budget."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from ..api import Kimi
+from ..errors import OptionError
+from ..insight import look_at
+from ..render import ShownUsage, cache_table, money, price_rows
+from ..render.plot import usage_plot
+from ..usage import GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount
+from .stage import Stage
+
+_USAGE = "%kimi usage [--by day|model|conversation|notebook] [--since 7d] [--all] [--plot] [--cache] [--save FILE]"
+_PRICE = "%kimi price MODEL input=2.00 output=10.00 cache_read=0.20 … [server=URL] [source=TEXT]"
+_BUDGET = "%kimi budget 2.00 --per day|notebook|total, or %kimi budget off"
+
+
+def usage(kimi: Kimi, stage: Stage, words: Sequence[str]) -> ShownUsage | None:
+    """The records: a notebook shows what a line returns; a terminal gets the table, too. A plot and the
+    cache's table are shown instead, and nothing is returned."""
+    options = _options(words, _OPTIONS, _USAGE)
+    found = _selected(kimi, options)
+    if "--save" in options:
+        stage.say(f"{len(found):,} records are in {found.save(str(options['--save']))}.")
+        return None
+    if "--cache" in options:
+        rows, lines = cache_table(
+            look_at(kimi.conversation, found.records), kimi.session.price, kimi.session.now()
+        )
+        stage.table(rows, f"The cache in conversation {kimi.conversation.name}")
+        for line in lines:
+            stage.say(line)
+        return None
+    if "--plot" in options:
+        stage.picture(usage_plot(found.records), f"Usage of {len(found):,} requests")
+        return None
+    return found
+
+
+_OPTIONS = {"--by": True, "--since": True, "--save": True, "--all": False, "--plot": False, "--cache": False}
+"""Name → whether a value follows."""
+
+
+def _selected(kimi: Kimi, options: dict[str, str | None]) -> ShownUsage:
+    by, since = options.get("--by"), options.get("--since")
+    if by is not None and by not in GROUPS:
+        raise OptionError(f"--by takes {', '.join(GROUPS)}, not {by!r}.")
+    everywhere = "--all" in options or by == "notebook"
+    try:
+        found = kimi.usage.all(since=since) if everywhere else kimi.usage.where(since=since)
+    except ValueError:
+        raise OptionError(
+            f"--since takes a time, not {since!r}.", hint="2026-11-30, today, 12h, 7d …"
+        ) from None
+    return ShownUsage(found.records, kimi.session.ledger, by)
+
+
+def price(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Show the prices that hold, all that ever held (`--all`), or set one from now on."""
+    book = kimi.session.purse.prices
+    if words and list(words) != ["--all"]:
+        version = _version(kimi, words)
+        kimi.session.purse.set_price(version)
+        stage.say(f"{version.model} costs this from now on; what was recorded keeps its cost.")
+        stage.table(price_rows([version]), f"{version.price.currency} for a million tokens")
+        return
+    latest = {(v.model, v.base_url): v for v in book.versions}
+    shown = book.versions if words else tuple(latest.values())
+    older = len(book.versions) - len(latest)
+    more = f"; {older} earlier prices: %kimi price --all" if older and not words else ""
+    stage.table(price_rows(shown), f"For a million tokens each, and for a search{more}")
+
+
+def _version(kimi: Kimi, words: Sequence[str]) -> PriceVersion:
+    model, *pairs = words
+    if "=" in model or not pairs:
+        raise OptionError("%kimi price needs a model and prices.", hint=_PRICE)
+    given = dict(_pair(text) for text in _joined(pairs))
+    server = given.pop("server", "")
+    found = kimi.session.purse.prices.find(model, server)
+    more = {key: given.pop(key) for key in ("currency", "source") if key in given}
+    numbers = {name: _number(name, text) for name, text in given.items()}
+    if found is None and not {"input", "output"} <= numbers.keys():
+        raise OptionError(f"No price of {model} is known yet: input= and output= are needed.", hint=_PRICE)
+    plain = numbers.get("input", Decimal(0))  # without a price of its own a cached token costs the same
+    known = found or Price(plain, plain, plain, plain, plain)
+    price = replace(known, **{**numbers, "source": "set by %kimi price", **more})
+    return PriceVersion(model, price, server, kimi.session.now())
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """`source=` takes the rest of the line."""
+    at = next((n for n, word in enumerate(words) if word.startswith("source=")), len(words))
+    return [*words[:at], *[" ".join(words[at:])][: at < len(words)]]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    known = (*KINDS, "currency", "server", "source")
+    if not mark or name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise OptionError(f"{text!r} is no price.", hint=f"Did you mean {near[0]}=? {_PRICE}" if near else _PRICE)
+    return name, value
+
+
+def _number(name: str, text: str) -> Decimal:
+    try:
+        return amount(text)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}.", hint=_PRICE) from None
+
+
+def budget(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
+    """Show the budgets and what is left of them, set one, or take all away."""
+    purse = kimi.session.purse
+    if list(words) == ["off"]:
+        purse.drop_budgets()
+    elif words:
+        options = _options(words[1:], {"--per": True}, _BUDGET)
+        try:
+            purse.set_budget(Budget.parse(f"{words[0]}{_per(options)}"))
+        except ValueError as error:
+            raise OptionError(f"{error}.", hint=_BUDGET) from None
+    rows = [
+        {
+            "budget": str(each),
+            "spent": money(purse.spent(each), each.currency),
+            "left": money(max(each.amount - purse.spent(each), Decimal(0)), each.currency),
+            "set by": each.source,
+        }
+        for each in purse.budgets()
+    ]
+    if kimi.simulated:
+        stage.say("The embedded simulator answers: nothing costs money, and no budget ends it.")
+    stage.table(rows, "What is simulated or replayed does not count." if rows else "No budget is set.")
+
+
+def _per(options: dict[str, str | None]) -> str:
+    per = options.get("--per")
+    if per is not None and per not in PERIODS:
+        raise OptionError(f"--per takes {', '.join(PERIODS)}, not {per!r}.")
+    return f"/{per}" if per else ""
+
+
+def _options(words: Sequence[str], known: dict[str, bool], usage: str) -> dict[str, str | None]:
+    """Options by name. known: which there are, and whether a value follows. Raises `OptionError`."""
+    found: dict[str, str | None] = {}
+    rest = list(words)
+    while rest:
+        name, mark, value = rest.pop(0).partition("=")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise OptionError(
+                f"There is no {name!r} here.", hint=f"Did you mean {near[0]}? {usage}" if near else usage
+            )
+        if known[name] and not mark:
+            if not rest:
+                raise OptionError(f"{name} needs a value.", hint=usage)
+            value = rest.pop(0)
+        found[name] = value if known[name] else None
+    return found

@@ -1,0 +1,511 @@
+// The panel's front end. The kernel says what there is; this shows it, and says what the user wants.
+//
+// Model text comes as text, or as HTML that was made and sanitised in the kernel. Each wish has a number;
+// the kernel acknowledges it at once, so a wish that is not acknowledged waits behind a running cell.
+
+const BUSY_AFTER = 700; // ms without an acknowledgement
+const stores = new Map(); // by panel: what came, and what is being written, whichever view shows it
+
+function storeOf(model) {
+  const id = model.get("_panel");
+  if (!stores.has(id)) {
+    stores.set(id, {
+      state: null, items: new Map(), replies: new Map(), asked: new Map(), pending: new Map(), views: new Set(),
+      form: { prompt: "", model: "", effort: "", max_tokens: "", cache: "", searches: false, search: 5, tools: [], files: [] },
+      editing: null, error: "", dead: false, number: 0, heardAt: 0,
+    });
+  }
+  return stores.get(id);
+}
+
+const each = (store, action) => { for (const view of store.views) action(view); };
+
+// --- what the kernel says -----------------------------------------------------------------------
+
+function hear(store, message) {
+  if (message.kind === "ack") {
+    store.pending.delete(message.n);
+  } else if (message.kind === "taken") {
+    store.outgoing?.delete(message.n);
+  } else if (message.kind === "error") {
+    store.error = message.text;
+    giveBack(store, message.n);
+  } else if (message.kind === "asked") {
+    if (message.text) store.asked.set(message.call, message.text);
+    else store.asked.delete(message.call);
+  } else if (message.kind === "live") {
+    const known = store.replies.has(message.key);
+    take(replyFor(store, message.key), message);
+    each(store, (view) => view.follow());
+    if (known) return;
+  } else if (message.kind === "state") {
+    for (const item of message.items) store.items.set(item.id, item);
+    store.state = message;
+    store.heardAt = Date.now();
+    const running = new Set(message.running.map((turn) => turn.key));
+    for (const key of store.replies.keys()) if (!running.has(key)) store.replies.delete(key);
+    store.form.model ||= message.defaults.model;
+    store.form.effort ||= message.defaults.effort;
+    store.form.cache ||= message.defaults.cache;
+  }
+  each(store, (view) => view.draw());
+}
+
+function replyFor(store, key) {
+  if (!store.replies.has(key)) store.replies.set(key, newReply());
+  return store.replies.get(key);
+}
+
+// --- what the user wants ------------------------------------------------------------------------
+
+function wish(model, store, words) {
+  const n = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  store.error = "";
+  store.pending.set(n, Date.now());
+  model.send({ ...words, n });
+  setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), BUSY_AFTER);
+  return n;
+}
+
+function send(model, store) {
+  const form = store.form;
+  if (!form.prompt.trim() || store.dead) return;
+  const words = {
+    do: store.editing ? "again" : "ask", turn: store.editing, prompt: form.prompt,
+    model: form.model, effort: form.effort, cache: form.cache,
+    max_tokens: parseInt(form.max_tokens, 10) || null,
+    search: form.searches ? parseInt(form.search, 10) || 5 : null,
+    tools: form.tools, files: form.files,
+  };
+  const n = wish(model, store, words);
+  (store.outgoing ??= new Map()).set(n, { prompt: form.prompt, files: form.files, editing: store.editing });
+  Object.assign(form, { prompt: "", files: [] });
+  store.editing = null;
+  each(store, (view) => (view.fill(), view.draw()));
+}
+
+// A question that the kernel did not take stands in the box again, if nothing else does.
+function giveBack(store, n) {
+  const sent = store.outgoing?.get(n);
+  store.outgoing?.delete(n);
+  if (!sent || store.form.prompt) return;
+  Object.assign(store.form, { prompt: sent.prompt, files: sent.files });
+  store.editing = sent.editing;
+  each(store, (view) => view.fill());
+}
+
+function stop(model, store, key) {
+  wish(model, store, { do: "stop", key });
+  const asked = store.state?.running.filter((turn) => !key || turn.key === key) ?? [];
+  if (asked.some((turn) => turn.cell)) kernelOf(model)?.interrupt?.(); // a cell waits for it: that is how a cell ends
+}
+
+const kernelOf = (model) => model.widget_manager?.kernel;
+
+// --- small pieces -------------------------------------------------------------------------------
+
+function make(tag, properties = {}, ...children) {
+  const el = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-") || name === "role" || name === "for") el.setAttribute(name, value);
+    else el[name] = value;
+  }
+  el.append(...children);
+  return el;
+}
+
+let count = 0;
+function labelled(text, control, hint = "") {
+  control.id = `kimi-${++count}`;
+  return make("label", { for: control.id, title: hint }, make("span", { textContent: text }), control);
+}
+
+function options(select, values, chosen) {
+  const wanted = JSON.stringify([values, chosen]);
+  if (select.kimiShown === wanted) return;
+  select.kimiShown = wanted;
+  select.replaceChildren(...values.map(([value, text]) => make("option", { value, textContent: text })));
+  select.value = chosen;
+}
+
+const number = (value) => value.toLocaleString("en");
+
+function clock(seconds) {
+  const left = Math.max(0, Math.round(seconds));
+  return `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+}
+
+function plot(bars) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  const most = Math.max(1, ...bars.map((bar) => bar.cached + bar.fresh + bar.out));
+  const words = bars.map((bar, n) => `turn ${n + 1}: ${number(bar.cached)} cached, ${number(bar.fresh)} new, ${number(bar.out)} out`);
+  svg.setAttribute("viewBox", `0 0 ${Math.max(bars.length, 12) * 8} 40`);
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `Tokens of each turn. ${words.join("; ")}`);
+  bars.forEach((bar, n) => {
+    const group = document.createElementNS(ns, "g");
+    const title = document.createElementNS(ns, "title");
+    title.textContent = words[n];
+    group.append(title);
+    let top = 40;
+    for (const kind of ["cached", "fresh", "out"]) {
+      const height = (bar[kind] / most) * 38;
+      const rect = document.createElementNS(ns, "rect");
+      top -= height;
+      for (const [name, value] of Object.entries({ x: n * 8 + 1, y: top, width: 6, height, class: `kimi-bar-${kind}` }))
+        rect.setAttribute(name, value);
+      group.append(rect);
+    }
+    svg.append(group);
+  });
+  return svg;
+}
+
+// The last code block of a reply, as a cell; without one, the turn as text.
+function cellOf(item) {
+  const blocks = [...item.text.matchAll(/^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)^\1[`~]*[ \t]*$/gm)];
+  const code = blocks.at(-1)?.[2];
+  return code ? { cell_type: "code", source: code.replace(/\n$/, "") } : { cell_type: "markdown", source: item.markdown };
+}
+
+// --- a view -------------------------------------------------------------------------------------
+
+class Panel {
+  constructor(model, store, el) {
+    Object.assign(this, { model, store, shown: new Map() });
+    this.wish = (words) => wish(model, store, words);
+    this.build(el);
+    this.fill();
+    this.draw();
+    this.timer = setInterval(() => this.count(), 1000);
+  }
+
+  build(el) {
+    const { store, model } = this;
+    this.conversation = make("select", { onchange: () => this.choose() });
+    this.branch = make("select", { onchange: () => this.wish({ do: "use", turn: this.branch.value }) });
+    this.name = make("input", { placeholder: "name", size: 10, onkeydown: (event) => this.named(event) });
+    this.name.hidden = true;
+    this.name.setAttribute("aria-label", "Name of the new conversation");
+    this.head = make("div", { className: "kimi-row", role: "toolbar", "aria-label": "Conversation" },
+      labelled("Conversation", this.conversation), this.name,
+      labelled("Branch", this.branch, "The ways that the conversation went"),
+      this.button("New", "Begin the conversation afresh; the turns so far are kept", () => this.wish({ do: "new" })),
+      this.button("Undo", "Take the last turn out of the conversation", () => this.wish({ do: "undo" })));
+    this.notice = make("div", { className: "kimi-notice", role: "note" });
+    this.log = make("div", { className: "kimi-log", role: "log", tabIndex: 0, "aria-live": "polite", "aria-label": "Conversation" });
+    this.status = make("div", { className: "kimi-status", role: "status" });
+    this.error = make("div", { className: "kimi-error", role: "alert" });
+    this.asked = make("div", { className: "kimi-asked" });
+    this.prompt = make("textarea", { rows: 3, placeholder: "Ask Kimi. {{ name }} puts in a value of the notebook.",
+      oninput: () => this.wrote(), onkeydown: (event) => this.pressed(event) });
+    this.prompt.setAttribute("aria-label", "Prompt. Control or Command with Enter sends it.");
+    this.send = this.button("Send", "Ctrl+Enter or ⌘+Enter", () => send(model, store), "kimi-main");
+    this.stop = this.button("Stop", "End the reply; what arrived is kept", () => stop(model, store));
+    this.interrupt = this.button("Interrupt the cell", "What the notebook's ■ does", () => kernelOf(model)?.interrupt?.());
+    this.cancel = this.button("Cancel the edit", "", () => this.edit(null));
+    this.keys = make("span", { className: "kimi-quiet", textContent: "Ctrl/⌘+Enter sends, Enter is a new line" });
+    this.files = make("span", { className: "kimi-files" });
+    const buttons = make("div", { className: "kimi-row" }, this.send, this.stop, this.interrupt, this.cancel, this.files, this.keys);
+    this.strip = make("div", { className: "kimi-strip", role: "group", "aria-label": "Usage" });
+    this.plot = make("div", { className: "kimi-plot" });
+    el.replaceChildren(make("section", { className: "kimi-panel", "aria-label": "Kimi", "data-lm-suppress-shortcuts": "true" },
+      this.head, this.notice, this.log, this.asked, this.status, this.error, this.prompt, buttons, this.settings(), this.strip, this.plot));
+    this.root = el.firstElementChild;
+    this.root.addEventListener("keydown", (event) => event.stopPropagation()); // the notebook's own shortcuts
+  }
+
+  settings() {
+    const field = (name, control) => {
+      control.onchange = () => { this.store.form[name] = control.type === "checkbox" ? control.checked : control.value; this.shareForm(); };
+      return (this[`in_${name}`] = control);
+    };
+    const at = (name, type, properties) => field(name, make("input", { type, ...properties }));
+    this.system = make("textarea", { rows: 2, placeholder: "none" });
+    this.system.onchange = () => this.wish({ do: "system", text: this.system.value });
+    this.variable = make("select", { onchange: () => this.insertVariable() });
+    this.file = make("input", { placeholder: "path of a file or image", onkeydown: (event) => event.key === "Enter" && this.attach() });
+    this.tools = make("fieldset", { className: "kimi-tools" });
+    const details = make("details", { className: "kimi-settings" }, make("summary", { textContent: "Settings" }),
+      make("div", { className: "kimi-grid" },
+        labelled("Model", field("model", make("select"))),
+        labelled("Effort", field("effort", make("select")), "How hard it thinks, and how long that takes"),
+        labelled("Most tokens", at("max_tokens", "number", { min: 1, max: 1048576, placeholder: "by effort" }), "Of the reply, thinking included"),
+        labelled("Cache", field("cache", make("select")), "How long the server keeps the prompt"),
+        labelled("Web search", at("searches", "checkbox", {})),
+        labelled("at most", at("search", "number", { min: 1, max: 9999 }), "Searches for one reply; each is billed"),
+        labelled("Insert a variable", this.variable),
+        labelled("Attach a file", this.file),
+        labelled("System prompt", this.system)),
+      this.tools);
+    options(this.in_cache, [["5m", "5 minutes"], ["1h", "1 hour"]], "5m");
+    return details;
+  }
+
+  button(text, title, action, name = "") {
+    return make("button", { type: "button", textContent: text, title, onclick: action, className: name });
+  }
+
+  // --- what is being written
+
+  wrote() {
+    this.store.form.prompt = this.prompt.value;
+    this.shareForm();
+    this.draw();
+  }
+
+  shareForm() {
+    each(this.store, (view) => view !== this && view.fill());
+  }
+
+  fill() {
+    const form = this.store.form;
+    if (this.prompt.value !== form.prompt) this.prompt.value = form.prompt;
+    for (const name of ["model", "effort", "cache", "max_tokens", "search"]) this[`in_${name}`].value = form[name];
+    this.in_searches.checked = form.searches;
+    this.files.replaceChildren(...form.files.map((path) =>
+      this.button(`${path} ✕`, "Remove this file", () => { form.files = form.files.filter((other) => other !== path); each(this.store, (view) => view.fill()); })));
+  }
+
+  pressed(event) {
+    if (event.isComposing || event.keyCode === 229 || event.key !== "Enter") return; // Enter confirms a candidate there
+    if (!event.ctrlKey && !event.metaKey) return; // a new line, with or without Shift
+    event.preventDefault();
+    send(this.model, this.store);
+  }
+
+  insertVariable() {
+    const [start, end] = [this.prompt.selectionStart, this.prompt.selectionEnd];
+    this.prompt.setRangeText(`{{ ${this.variable.value} }}`, start, end, "end");
+    this.variable.value = "";
+    this.prompt.focus();
+    this.wrote();
+  }
+
+  attach() {
+    const path = this.file.value.trim();
+    if (!path) return;
+    this.store.form.files = [...this.store.form.files.filter((other) => other !== path), path];
+    this.file.value = "";
+    each(this.store, (view) => view.fill());
+  }
+
+  choose() {
+    const other = this.conversation.value === "";
+    this.name.hidden = !other;
+    if (other) this.name.focus();
+    else this.wish({ do: "switch", name: this.conversation.value });
+  }
+
+  named(event) {
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    this.wish({ do: "switch", name: this.name.value });
+    this.name.value = "";
+    this.name.hidden = true;
+  }
+
+  edit(item) {
+    this.store.editing = item?.id ?? null;
+    this.store.form.prompt = item?.prompt ?? "";
+    each(this.store, (view) => (view.fill(), view.draw()));
+    this.prompt.focus();
+  }
+
+  // --- what there is
+
+  draw() {
+    const { store } = this, state = store.state;
+    const waits = [...store.pending.values()].some((since) => Date.now() - since >= BUSY_AFTER);
+    const runs = state?.running ?? [];
+    this.send.disabled = store.dead || !store.form.prompt.trim();
+    this.send.textContent = store.editing ? "Send instead" : "Send";
+    this.stop.disabled = store.dead || !runs.length;
+    this.cancel.hidden = !store.editing;
+    this.interrupt.hidden = !(waits || runs.some((turn) => turn.cell)) || store.dead || !kernelOf(this.model)?.interrupt;
+    this.status.textContent = this.says(waits, runs);
+    this.error.textContent = store.error;
+    this.drawAsked();
+    if (!state) return this.log.replaceChildren(nodesOf(this.model.get("_saved")));
+    this.notice.textContent = state.notice;
+    options(this.conversation, [...state.conversations.map((name) => [name, name]), ["", "another …"]], state.conversation);
+    options(this.branch, state.branches.map((branch) => [branch.turn, branch.label]), state.head ?? "");
+    this.branch.disabled = !state.branches.length;
+    options(this.in_model, [...new Set([...state.models, store.form.model])].map((name) => [name, name]), store.form.model);
+    options(this.in_effort, state.efforts.map((effort) => [effort.value, effort.label]), store.form.effort);
+    options(this.variable, [["", "…"], ...state.variables.map((name) => [name, name])], "");
+    this.in_cache.value = store.form.cache;
+    if (document.activeElement !== this.system) this.system.value = state.system;
+    this.drawTools(state);
+    this.drawLog(state, runs);
+    this.drawStrip(state);
+  }
+
+  says(waits, runs) {
+    if (this.store.dead) return "The kernel that this panel belonged to has ended: run %kimi panel again.";
+    if (waits) return "The kernel is busy with a cell; what you asked for is queued behind it. ■ (interrupt) ends the cell.";
+    if (runs.some((turn) => turn.cell)) return "A cell is asking.";
+    return runs.length ? "Kimi is answering." : "";
+  }
+
+  drawAsked() {
+    this.asked.replaceChildren(...[...this.store.asked].map(([call, text]) => make("div", { role: "alertdialog", "aria-label": text },
+      make("span", { textContent: text }),
+      this.button("Allow", "", () => this.wish({ do: "answer", call, allowed: true })),
+      this.button("Refuse", "", () => this.wish({ do: "answer", call, allowed: false })))));
+  }
+
+  drawTools(state) {
+    const wanted = JSON.stringify(state.tools);
+    if (this.tools.kimiShown === wanted) return;
+    this.tools.kimiShown = wanted;
+    this.tools.replaceChildren(make("legend", { textContent: state.tools.length ? "Tools" : "No tools: register functions with @kimi.tool" }),
+      ...state.tools.map((name) => {
+        const box = make("input", { type: "checkbox", checked: this.store.form.tools.includes(name) });
+        box.onchange = () => { this.store.form.tools = [...this.store.form.tools.filter((other) => other !== name), ...(box.checked ? [name] : [])]; };
+        return make("label", {}, box, ` ${name}`);
+      }));
+  }
+
+  drawLog(state, runs) {
+    const here = runs.filter((turn) => !turn.conversation || turn.conversation === state.conversation);
+    const outgoing = [...(this.store.outgoing ?? new Map())].map(([n, sent]) => ({ key: n, prompt: sent.prompt, waits: true }));
+    const wanted = [...state.turns.map((id) => this.store.items.get(id)).filter(Boolean), ...here, ...outgoing];
+    const kept = new Map();
+    const boxes = wanted.map((turn) => {
+      const key = `${turn.id ?? turn.key} ${turn.status ?? ""}`;
+      const box = this.shown.get(key) ?? (turn.id ? this.finished(turn) : turn.waits ? this.waiting(turn) : this.running(turn));
+      kept.set(key, box);
+      return box;
+    });
+    for (const [key, box] of this.shown) if (!kept.has(key)) box.kimiGone?.();
+    this.shown = kept;
+    const stays = this.isAtEnd();
+    this.log.setAttribute("aria-busy", String(here.length > 0));
+    if (boxes.length !== this.log.children.length || boxes.some((box, n) => box !== this.log.children[n])) this.log.replaceChildren(...boxes);
+    if (!boxes.length) this.log.replaceChildren(make("p", { className: "kimi-quiet", textContent: "Nothing has been asked in this conversation yet." }));
+    if (stays) this.toEnd();
+  }
+
+  question(turn, ...more) {
+    const origin = turn.origin === "cell" || turn.cell ? "You, in a cell" : "You";
+    return make("div", { className: "kimi-question" }, make("div", { className: "kimi-who", textContent: origin }),
+      make("div", { className: "kimi-said", textContent: turn.prompt }), ...more);
+  }
+
+  finished(item) {
+    const reply = make("div", { className: "kimi-reply" });
+    reply.append(nodesOf(item.html));
+    this.model.widget_manager?.rendermime?.latexTypesetter?.typeset(reply);
+    const act = (text, title, action) => this.button(text, title, action);
+    return make("article", { className: `kimi-turn kimi-${item.status}` }, this.question(item), reply,
+      make("div", { className: "kimi-acts", role: "toolbar", "aria-label": "This turn" },
+        act("Edit", "Change the question and send it again, in its place", () => this.edit(item)),
+        act("Copy", "Copy the turn as markdown", (event) => this.copy(item, event.target)),
+        act("Insert as cell", "Its last code block, or the turn as text", (event) => this.insert(item, event.target)),
+        act("Go on from here", "Later turns leave the conversation; they are kept as a branch", () => this.wish({ do: "use", turn: item.id }))));
+  }
+
+  running(turn) {
+    const reply = replyFor(this.store, turn.key), body = make("div", { className: "kimi jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore" });
+    const view = new View(reply, body);
+    reply.views.add(view);
+    const box = make("article", { className: "kimi-turn kimi-running" }, this.question(turn), make("div", { className: "kimi-reply" }, body));
+    box.kimiGone = () => reply.views.delete(view);
+    return box;
+  }
+
+  waiting(turn) {
+    return make("article", { className: "kimi-turn" }, this.question(turn, make("div", { className: "kimi-quiet", textContent: "on its way to the kernel …" })));
+  }
+
+  isAtEnd() {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
+  }
+
+  toEnd() {
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  follow() {
+    if (this.wasAtEnd ?? true) this.toEnd();
+    this.wasAtEnd = this.isAtEnd();
+  }
+
+  drawStrip(state) {
+    const use = state.usage, percent = (part) => `${Math.round(part * 100)} %`;
+    const fact = (name, value, title = "") => make("span", { className: "kimi-fact", title }, make("b", { textContent: value }), ` ${name}`);
+    this.left = fact("until the cache forgets", "–", "The server keeps the prompt so long; asking before is cheaper");
+    const meter = make("meter", { min: 0, max: use.window, value: use.context, "aria-label": "Context used" });
+    this.strip.replaceChildren(
+      fact("in", number(use.in), "Tokens of all requests of this conversation, cached or not"), fact("cached", number(use.cached)),
+      fact("out", number(use.out), "Thinking included"), fact("cache hits", use.hit_rate == null ? "–" : percent(use.hit_rate)),
+      fact("this conversation", use.cost), fact("today", use.today), this.left,
+      make("span", { className: "kimi-fact", title: "Tokens of the last request and its reply" }, meter, ` ${number(use.context)} of ${number(use.window)} context`));
+    this.plot.replaceChildren(...(use.plot.length > 1 ? [plot(use.plot)] : []));
+    this.count();
+  }
+
+  count() {
+    const seconds = this.store.state?.usage.expires_in;
+    if (!this.left) return;
+    const left = seconds == null ? null : seconds - (Date.now() - this.store.heardAt) / 1000;
+    this.left.firstChild.textContent = left == null ? "–" : left <= 0 ? "0:00" : clock(left);
+  }
+
+  // --- what is done with a turn
+
+  async copy(item, button) {
+    try {
+      await navigator.clipboard.writeText(item.markdown);
+      this.tell(button, "Copied");
+    } catch {
+      this.tell(button, "The browser does not allow it");
+    }
+  }
+
+  insert(item, button) {
+    const cell = cellOf(item), notebook = this.model.widget_manager?.context?.model?.sharedModel;
+    if (!notebook?.insertCell) {
+      navigator.clipboard?.writeText(cell.source);
+      return this.tell(button, "Copied: paste it into a cell");
+    }
+    const place = parseInt(this.root.closest(".jp-Cell")?.dataset.windowedListIndex, 10);
+    notebook.insertCell(Number.isNaN(place) ? notebook.cells.length : place + 1, cell);
+    this.tell(button, "Inserted");
+  }
+
+  tell(button, text) {
+    const before = (button.kimiText ??= button.textContent);
+    button.textContent = text;
+    setTimeout(() => (button.textContent = before), 1500);
+  }
+
+  remove() {
+    clearInterval(this.timer);
+    for (const box of this.shown.values()) box.kimiGone?.();
+    this.store.views.delete(this);
+  }
+}
+
+export default {
+  initialize({ model }) {
+    const store = storeOf(model);
+    const listen = (message) => hear(store, message);
+    const ended = () => { store.dead = true; each(store, (view) => view.draw()); };
+    model.on("msg:custom", listen);
+    model.on("comm_live_update", ended);
+    wish(model, store, { do: "hello" });
+    return () => {
+      model.off("msg:custom", listen);
+      ended();
+      stores.delete(model.get("_panel"));
+    };
+  },
+
+  render({ model, el }) {
+    const store = storeOf(model), view = new Panel(model, store, el);
+    store.views.add(view);
+    return () => view.remove();
+  },
+};

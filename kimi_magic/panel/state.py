@@ -1,0 +1,145 @@
+"""What the panel shows, as plain values that go to the front end as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from statistics import median
+from typing import Any
+
+from ..api import Kimi
+from ..conversation import Conversation, Turn
+from ..render import BADGE, money
+from ..render.footer import seconds
+from ..session import TurnStream
+from ..usage import Record, expires, totals
+from ..wire import CONTEXT_WINDOW, EFFORTS, MODELS
+from .transcript import Entry, shown
+
+_COSTS_TIME = {"low": "quick", "high": "thinks longer", "max": "can take minutes"}
+"""What an effort costs in time, where nothing has been measured."""
+
+
+def state(kimi: Kimi, names: Mapping[str, Any], running: Sequence[TurnStream]) -> dict[str, Any]:
+    """All but the turns' own content."""
+    session, conversation = kimi.session, kimi.conversation
+    return {
+        "conversation": conversation.name,
+        "conversations": sorted({*session.conversations, conversation.name}),
+        "head": conversation.head,
+        "branches": [_branch(conversation, turn) for turn in conversation.branches()],
+        "system": conversation.system or "",
+        "turns": [turn.id for turn in shown(conversation)],
+        "running": [_running(kimi, stream) for stream in running],
+        "usage": usage(session.records, conversation, session.now()),
+        "models": list(MODELS),
+        "efforts": efforts(session.records),
+        "defaults": {
+            "model": kimi.settings.model,
+            "effort": kimi.settings.effort or "max",
+            "cache": kimi.settings.cache or "5m",
+        },
+        "tools": sorted(kimi.tools),
+        "variables": sorted(name for name, value in list(names.items()) if _is_variable(name, value)),
+        "notice": BADGE if kimi.simulated else "",
+    }
+
+
+def item(entry: Entry) -> dict[str, Any]:
+    """One turn of the transcript. html: sanitised; prompt and the two texts: to be shown as text."""
+    turn = entry.turn
+    return {
+        "id": turn.id,
+        "prompt": turn.prompt,
+        "origin": "panel" if (turn.cell or "").startswith("panel ") else "cell",
+        "status": turn.status,
+        "html": entry.html,
+        "text": turn.text,
+        "markdown": entry.markdown,
+    }
+
+
+def efforts(records: Sequence[Record]) -> list[dict[str, str]]:
+    """The real levels, each with the time that it takes: as measured here, else in words."""
+    levels = list(dict.fromkeys(EFFORTS.values()))
+    rows = []
+    for level in levels:
+        took = [
+            r.seconds
+            for r in records
+            if EFFORTS.get(r.effort or "max") == level
+            and r.seconds
+            and r.status == "complete"
+            and not r.replayed
+        ]
+        time = f"about {seconds(median(took))} here" if took else _COSTS_TIME[level]
+        rows.append({"value": level, "label": f"{level} · {time}"})
+    return rows
+
+
+def usage(records: Sequence[Record], conversation: Conversation, now: datetime) -> dict[str, Any]:
+    """The strip: sums of the conversation, cost of today, the cache's end, how full the window is."""
+    own = [record for record in records if record.conversation == conversation.name]
+    day = now.astimezone().date()
+    today = [record for record in records if record.time.astimezone().date() == day]
+    sums, last = totals(own), own[-1] if own else None
+    known = next((r for r in reversed(own) if r.prompt_tokens is not None), None)
+    return {
+        "in": sums.input + sums.cache_read + sums.cache_write,
+        "cached": sums.cache_read,
+        "out": sums.output,
+        "hit_rate": sums.cache_hit_rate,
+        "cost": _cost(own),
+        "today": _cost(today),
+        "expires_in": _expires_in(conversation, last, now),
+        "context": (known.prompt_tokens or 0) + (known.output or 0) if known is not None else 0,
+        "window": CONTEXT_WINDOW,
+        "plot": [_bar(turn, own) for turn in conversation.path()],
+    }
+
+
+def _cost(records: Sequence[Record]) -> str:
+    costs = [record.cost for record in records if record.cost is not None]
+    if not costs:
+        return "unknown" if records else "–"
+    text = money(sum(costs, Decimal(0)), records[-1].currency)
+    return f"would be {text}" if all(record.simulated for record in records) else text
+
+
+def _expires_in(conversation: Conversation, last: Record | None, now: datetime) -> float | None:
+    """Seconds until the server's cache forgets the conversation; None where it holds nothing."""
+    turn = conversation.turns.get(last.turn or "") if last is not None else None
+    if last is None or turn is None:
+        return None
+    ttl = (turn.settings.get("cache_control") or {}).get("ttl", "5m")
+    end = expires(last, ttl)
+    return max(0.0, (end - now).total_seconds()) if end is not None else None
+
+
+def _bar(turn: Turn, records: Sequence[Record]) -> dict[str, int]:
+    sums = totals(record for record in records if record.turn == turn.id)
+    return {"cached": sums.cache_read, "fresh": sums.input + sums.cache_write, "out": sums.output}
+
+
+def _branch(conversation: Conversation, turn: Turn) -> dict[str, str]:
+    words = " ".join(turn.prompt.split())
+    short = words if len(words) <= 40 else f"{words[:39]}…"
+    count = len(conversation.path_to(turn.id))
+    return {"turn": turn.id, "label": f"{short} ({count} turn{'s' * (count != 1)})"}
+
+
+def _running(kimi: Kimi, stream: TurnStream) -> dict[str, Any]:
+    ask = stream.plan.ask
+    return {
+        "key": stream.id,
+        "prompt": ask.prompt,
+        "conversation": "" if ask.once else ask.conversation,
+        "cell": not any(job.stream is stream for job in kimi.jobs),
+    }
+
+
+def _is_variable(name: str, value: object) -> bool:
+    """Something that a prompt may show: no module, function or class, and nothing of IPython's own."""
+    ours = name.startswith("_") or name in ("In", "Out", "exit", "quit", "open", "get_ipython", "kimi")
+    return not ours and not callable(value) and type(value).__name__ != "module"

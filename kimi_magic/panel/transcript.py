@@ -1,0 +1,100 @@
+"""A conversation as a reader sees it: the turns of the active path, and those after it that failed.
+
+It is also what a saved notebook keeps of the panel, complete in each MIME type, without a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..conversation import COMPLETE, CUT, INTERRUPTED, REFUSED, Conversation, Turn
+from ..render import ReplyView, plain_text, safe_markdown, style
+from ..render import reply as rendered
+from ..render.sanitise import clean
+from ..usage import Record
+
+MOST = 400_000  # characters of HTML that a notebook keeps; earlier turns are left out
+LIVE_ONLY = "The panel itself lives as long as its kernel: run %kimi panel again to go on here."
+
+_BECAUSE = {
+    INTERRUPTED: "Interrupted: what had arrived is kept here, and will not be sent again.",
+    CUT: "The reply ended before it said anything that a conversation can go on from.",
+    REFUSED: "The model refused.",
+}
+
+
+def shown(conversation: Conversation) -> list[Turn]:
+    """The active path; each turn that did not become a part of it stands where it was asked, as long as
+    no other has taken the place of it."""
+    path = {turn.id for turn in conversation.path()}
+    states = conversation.states()
+    answered = {turn.cell for turn in conversation.path() if turn.cell is not None}
+    return [
+        turn
+        for turn in conversation.turns.values()
+        if turn.id in path
+        or (
+            turn.status != COMPLETE
+            and states[turn.id] == turn.status
+            and (turn.parent is None or turn.parent in path)
+            and turn.cell not in answered
+        )
+    ]
+
+
+def view_of_turn(turn: Turn, records: Iterable[Record]) -> ReplyView:
+    """What is shown of a turn that ended, from what is stored of it."""
+    failure = "" if turn.status == COMPLETE else turn.error or _BECAUSE.get(turn.status, "")
+    return ReplyView(
+        content=tuple(turn.content),
+        records=tuple(record for record in records if record.turn == turn.id),
+        failure=failure,
+        simulated=turn.simulated,
+        structured="output_config" in turn.settings and "format" in turn.settings["output_config"],
+        raised=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn, rendered. html: its reply, sanitised, without the style sheet."""
+
+    turn: Turn
+    html: str
+    markdown: str
+    text: str
+
+    @classmethod
+    def of(cls, turn: Turn, records: Iterable[Record]) -> Entry:
+        view = view_of_turn(turn, records)
+        return cls(
+            turn,
+            rendered.html(view, sheet=False),
+            f"**You:** {safe_markdown(turn.prompt)}\n\n{rendered.markdown(view)}",
+            f"You: {plain_text(turn.prompt)}\n\n{rendered.text(view)}",
+        )
+
+
+def saved(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The mimebundle of a transcript: the last turns, up to a size."""
+    size, first = 0, len(entries)
+    while first > 0 and (size == 0 or size + len(entries[first - 1].html) <= MOST):
+        first -= 1
+        size += len(entries[first].html)
+    title = f"Conversation {name}: {len(entries)} turn{'s' * (len(entries) != 1)}."
+    left_out = f" The first {first} are not shown." if first else ""
+    opening = f'<p style="{style.QUIET}">{escape(clean(f"{title}{left_out} {LIVE_ONLY}"))}</p>'
+    body = "".join(_section(entry) for entry in entries[first:])
+    return {
+        "text/html": f'<div class="kimi-panel-saved">{rendered.wrapped(opening + body)}</div>',
+        "text/markdown": "\n\n".join([title, *(entry.markdown for entry in entries[first:])]),
+        "text/plain": "\n\n".join([title, *(entry.text for entry in entries[first:])]),
+    }
+
+
+def _section(entry: Entry) -> str:
+    prompt = f'<div style="{style.BOX};{style.RUNNING};opacity:1">{escape(clean(entry.turn.prompt))}</div>'
+    return f"<section>{prompt}{entry.html}</section>"

@@ -1,0 +1,144 @@
+"""What the requests of a session cost, and how much they may cost.
+
+Prices and budgets stand in the store, and so does what was spent: so a budget holds for several
+kernels at once. What a request costs is known when it ends, so each kernel can go over a budget by the
+requests that it has open, and by no more. Without a store all of it is this session's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeVar
+
+from ..errors import BudgetError, StoreError
+from ..store import Store
+from ..usage import PERIODS, Budget, Price, PriceBook, PriceVersion, Record, most
+from ..wire import Request
+from . import window
+
+T = TypeVar("T")
+
+
+class Purse:
+    """notebook: the key that the store has it under. book: the prices before the user's own. ceiling: the
+    budget of the environment, which nothing here takes away. records: of the session."""
+
+    def __init__(
+        self,
+        store: Store | None,
+        notebook: str,
+        book: PriceBook,
+        ceiling: Budget | None,
+        records: Sequence[Record],
+        utc: Callable[[], datetime],
+    ) -> None:
+        self.is_free = False
+        """Nothing costs money: a simulator answers."""
+        self._store = store
+        self._notebook = notebook
+        self._ceiling = ceiling
+        self._records = records
+        self._utc = utc
+        self._budgets: list[Budget] = []
+        self._open: list[Record] = []
+        self.prices = book.added(self._asked(Store.prices, []))
+
+    def _asked(self, question: Callable[[Store], T], otherwise: T) -> T:
+        """What the store answers; its trouble is told elsewhere (`Keeping`)."""
+        try:
+            return otherwise if self._store is None else question(self._store)
+        except StoreError:
+            return otherwise
+
+    # --- prices ---
+
+    def set_price(self, version: PriceVersion) -> None:
+        """A new price, from now on and for later kernels. Raises `StoreError` where it cannot be kept; it
+        holds in this one all the same."""
+        self.prices = self.prices.added([version])
+        if self._store is not None:
+            self._store.keep_price(version)
+
+    # --- budgets ---
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """All that hold."""
+        own = self._asked(lambda store: store.budgets(self._notebook), self._budgets)
+        return (*own, self._ceiling) if self._ceiling is not None else tuple(own)
+
+    def set_budget(self, budget: Budget) -> None:
+        """In the place of the one for the same period. Raises `StoreError`."""
+        self._budgets = [b for b in self._budgets if b.per != budget.per] + [budget]
+        if self._store is not None:
+            self._store.keep_budget(self._notebook, budget, budget.per)
+
+    def drop_budgets(self) -> None:
+        """Take all away that were set here. Raises `StoreError`."""
+        self._budgets = []
+        for per in PERIODS:
+            if self._store is not None:
+                self._store.keep_budget(self._notebook, None, per)
+
+    def note(self, record: Record) -> None:
+        """A request has ended, its turn has not: it counts from now on."""
+        self._open.append(record)
+
+    def settle(self, records: Iterable[Record]) -> None:
+        """These are in the ledger now."""
+        kept = {id(record) for record in records}
+        self._open = [record for record in self._open if id(record) not in kept]
+
+    def spent(self, budget: Budget) -> Decimal:
+        """What counts against it so far, in all kernels."""
+        return self._kept(budget) + _paid(self._open, budget, None)
+
+    def _kept(self, budget: Budget) -> Decimal:
+        notebook = self._notebook if budget.per == "notebook" else None
+        since = budget.since(self._utc())
+        if self._store is not None:
+            with suppress(StoreError):
+                return self._store.spent(budget, notebook, self._utc())
+        return _paid(self._records, budget, since)
+
+    def check(self) -> None:
+        """Raise `BudgetError` where a budget is spent."""
+        if self.is_free:
+            return
+        for budget in self.budgets():
+            used = self.spent(budget)
+            if used >= budget.amount:
+                raise BudgetError(
+                    f"The budget of {budget} is spent ({used} {budget.currency}); nothing was sent.",
+                    hint=f"Raise it: {budget.source} …, or go on with --replay only.",
+                )
+
+    def warning(self, request: Request, price: Price | None) -> str:
+        """A line for a request that could go over a budget, else nothing."""
+        budgets = () if self.is_free else self.budgets()
+        if not budgets:
+            return ""
+        if price is None:
+            return f"No price of {request.model} is known, so no budget holds for it: %kimi price sets one."
+        worst = most(window.request_tokens(request), request.max_tokens, price, request.cache_ttl)
+        for budget in budgets:
+            left = budget.amount - self.spent(budget)
+            if worst > left and budget.currency == price.currency:
+                return (
+                    f"At worst (all of max_tokens, {request.max_tokens:,}) this costs {worst:.2f}"
+                    f" {price.currency}, and {max(left, Decimal(0)):.2f} of the budget of {budget} are left."
+                )
+        return ""
+
+
+def _paid(records: Iterable[Record], budget: Budget, since: datetime | None) -> Decimal:
+    return sum(
+        (
+            record.paid or Decimal(0)
+            for record in records
+            if record.currency == budget.currency and (since is None or record.time >= since)
+        ),
+        Decimal(0),
+    )

@@ -1,0 +1,139 @@
+"""What the store keeps about money: the ledger's queries, prices, budgets, replies of batches.
+
+Functions over an open database; `Store` gives them their transactions.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import msgspec
+
+from ..usage import Budget, Price, PriceVersion, Record, Selection
+from .sealed import parse, seal
+
+_RECORDS = msgspec.json.Decoder(list[Record])
+
+
+def put_records(db: sqlite3.Connection, notebook: str, records: Iterable[Record]) -> None:
+    """Add rows to the ledger of a notebook."""
+    db.executemany(
+        "INSERT INTO requests (time, notebook, conversation, model, paid, currency, json)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                _text(record.time),
+                notebook,
+                record.conversation,
+                record.model,
+                None if record.paid is None else str(record.paid),
+                record.currency,
+                seal(record.to_json())[0],
+            )
+            for record in records
+        ],
+    )
+
+
+def find_records(db: sqlite3.Connection, selection: Selection) -> list[Record]:
+    """The rows of a selection, oldest first."""
+    where: list[str] = []
+    values: list[str] = []
+    for condition, value in (
+        ("notebook = ?", selection.notebook),
+        ("time >= ?", _text(selection.since) if selection.since else None),
+        ("time < ?", _text(selection.until) if selection.until else None),
+        ("conversation = ?", selection.conversation),
+    ):
+        if value is not None:
+            where.append(condition)
+            values.append(value)
+    if selection.model is not None:
+        where.append("model IN (?, ?)")
+        values += selection.models()
+    conditions = f"WHERE {' AND '.join(where)}" if where else ""
+    rows = db.execute(f"SELECT json FROM requests {conditions} ORDER BY number", values)  # noqa: S608 - ours
+    texts = [text for (text,) in rows]
+    try:
+        return _RECORDS.decode(f"[{','.join(texts)}]")
+    except msgspec.DecodeError:  # one of them was damaged, or written by somebody else
+        return [record for text in texts for record in _readable(text)]
+
+
+def _readable(text: str) -> list[Record]:
+    try:
+        return [Record.from_json(parse(text))]
+    except (ValueError, KeyError, TypeError, ArithmeticError):
+        return []
+
+
+def spent(db: sqlite3.Connection, budget: Budget, notebook: str | None, now: datetime) -> Decimal:
+    """What counts against a budget, by all kernels. notebook: whose, for a budget of a notebook."""
+    since = budget.since(now)
+    rows = db.execute(
+        "SELECT paid FROM requests WHERE paid IS NOT NULL AND currency = ? AND time >= ?"
+        " AND (? IS NULL OR notebook = ?)",
+        (budget.currency, _text(since) if since else "", notebook, notebook),
+    )
+    return sum((Decimal(paid) for (paid,) in rows), Decimal(0))
+
+
+def put_price(db: sqlite3.Connection, version: PriceVersion) -> None:
+    """Keep a version of a price; those before it stay."""
+    db.execute(
+        "INSERT INTO prices (base_url, model, since, json) VALUES (?, ?, ?, ?)",
+        (
+            version.base_url,
+            version.model,
+            _text(version.since),
+            seal(version.price.to_json())[0],
+        ),
+    )
+
+
+def find_prices(db: sqlite3.Connection) -> list[PriceVersion]:
+    """All versions that were ever set, in the order in which they were."""
+    rows = db.execute("SELECT model, json, base_url, since FROM prices ORDER BY number")
+    return [
+        PriceVersion(
+            model, Price.from_json(parse(text)), base_url, datetime.fromisoformat(since)
+        )
+        for model, text, base_url, since in rows
+    ]
+
+
+def put_budget(db: sqlite3.Connection, notebook: str, budget: Budget | None, per: str) -> None:
+    """Keep a budget in the place of the one for the same period; None takes it away."""
+    key = (per, notebook if per == "notebook" else "")
+    db.execute("DELETE FROM budgets WHERE per = ? AND notebook = ?", key)
+    if budget is not None:
+        db.execute("INSERT INTO budgets VALUES (?, ?, ?, ?)", (*key, str(budget.amount), budget.currency))
+
+
+def find_budgets(db: sqlite3.Connection, notebook: str) -> list[Budget]:
+    """Those that hold for a notebook."""
+    rows = db.execute(
+        "SELECT amount, per, currency FROM budgets WHERE notebook IN ('', ?) ORDER BY per", (notebook,)
+    )
+    return [Budget(Decimal(amount), per, currency) for amount, per, currency in rows]
+
+
+def put_rows(db: sqlite3.Connection, batch: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Keep replies of a batch: the fingerprint of the request, and the reply as JSON text."""
+    db.executemany(
+        "INSERT INTO batches VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET json = excluded.json",
+        [(batch, fingerprint, text) for fingerprint, text in rows],
+    )
+
+
+def find_rows(db: sqlite3.Connection, batch: str) -> dict[str, str]:
+    """The replies of a batch by the fingerprint of their requests."""
+    return dict(db.execute("SELECT fingerprint, json FROM batches WHERE batch = ?", (batch,)).fetchall())
+
+
+def _text(time: datetime) -> str:
+    """As times stand in the table, where they are compared as text."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,463 @@
+"""Conversations that are carried about: the cell rule as a reader sees it, and the subcommands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from scripted import Answer, Scripted, failing, reply
+from traitlets.config import Config
+
+from kimi_magic.api import Kimi
+from kimi_magic.config import KimiMagic
+from kimi_magic.errors import ConversationError, KimiError, RequestError, StoreError
+from kimi_magic.magics import load
+from kimi_magic.magics.notes import STALE, STANDS
+from kimi_magic.store import TWIN, load_conversation, read_twins
+
+
+class Publisher(DisplayPublisher):  # type: ignore[misc]  # IPython has no types for it
+    """What a front end keeps: the outputs of each cell, updated by their ids."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self.cells: dict[str, list[dict[str, Any]]] = {}
+        self.cell = ""
+        self._displays: dict[str, dict[str, Any]] = {}
+        self._clearing = False
+
+    def publish(self, data: dict[str, Any], metadata: object = None, **more: Any) -> None:
+        display_id = more.get("transient", {}).get("display_id", "")
+        if more.get("update"):
+            self._displays[display_id]["data"] = data
+            return
+        outputs = self.cells.setdefault(self.cell, [])
+        if self._clearing:
+            outputs.clear()
+            self._clearing = False
+        outputs.append({"data": data})
+        self._displays[display_id] = outputs[-1]
+
+    def clear_output(self, wait: bool = False) -> None:
+        self._clearing = True
+
+
+class Notebook:
+    """A shell whose cells have ids, as a kernel's have, and a server that says what it is told to."""
+
+    def __init__(self, *answers: Answer, path: Path | None = None, **settings: Any) -> None:
+        self.server = Scripted([*answers] or [reply(f"Answer {n}.") for n in range(1, 40)])
+        values = {"display": "static", "replay_speed": 0.0, **settings}
+        self.kimi = Kimi(KimiMagic(**values), self.server.client(), str(path) if path else None)
+        self.shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+        self.shown = self.shell.display_pub = Publisher(self.shell)
+        self._runs = itertools.count()
+        self._parent: dict[str, Any] = {}
+        self.shell.get_parent = lambda: self._parent
+        self.path = path
+        load(self.shell, self.kimi.settings, lambda: self.kimi)
+
+    def run(self, cell: str, code: str) -> None:
+        """Run a cell. Raises what it raised."""
+        self.shown.cell = cell
+        self.shown.cells[cell] = []
+        content = {"code": code, "allow_stdin": True}
+        self._parent = {"header": {"msg_id": f"m{next(self._runs)}"}, "metadata": {"cellId": cell}, "content": content}
+        self.shell.run_cell(code).raise_error()
+
+    def ask(self, cell: str, prompt: str, options: str = "") -> None:
+        self.run(cell, f"%%kimi {options}\n{prompt}")
+
+    def three(self) -> Notebook:
+        for cell in "abc":
+            self.ask(cell, f"Cell {cell}?")
+        return self
+
+    def reads(self, cell: str) -> str:
+        """What stands in the outputs of a cell."""
+        return "\n".join(o["data"]["text/plain"] for o in self.shown.cells[cell])
+
+    @property
+    def path_now(self) -> list[str]:
+        return [turn.prompt for turn in self.kimi.conversation.path()]
+
+    def sent(self, number: int = -1) -> list[str]:
+        """The user's texts of a request."""
+        messages = self.server.requests[number]["messages"]
+        return [m["content"][0]["text"] for m in messages if m["role"] == "user"]
+
+    def save(self, path: Path | None = None) -> Path:
+        """What the front end does."""
+        path = path or self.path
+        assert path is not None
+        cells = [
+            new_code_cell("…", outputs=[new_output("display_data", json.loads(json.dumps(o["data"]))) for o in outputs])
+            for outputs in self.shown.cells.values()
+        ]
+        nbformat.write(new_notebook(cells=cells), path)
+        return path
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notebook]]:
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    made: list[Notebook] = []
+
+    def make(*answers: Answer, **more: Any) -> Notebook:
+        made.append(Notebook(*answers, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kimi.close()
+
+
+@pytest.fixture
+def note(notebook: Callable[..., Notebook]) -> Notebook:
+    return notebook()
+
+
+# --- the cell rule ------------------------------------------------------------------------------
+
+
+def test_a_cell_that_runs_again_in_the_middle_marks_what_came_after(note: Notebook) -> None:
+    note.three().ask("b", "Cell b, edited?")
+    assert note.sent() == ["Cell a?", "Cell b, edited?"]
+    assert note.path_now == ["Cell a?", "Cell b, edited?"]
+    old = list(note.kimi.conversation.turns.values())[1].id[:6]
+    assert f"The earlier turn of this cell was replaced; %kimi use {old} brings it back." in note.reads("b")
+    assert "A later turn left the conversation: run its cell again" in note.reads("b")
+    for kind in ("text/html", "text/plain", "text/markdown"):
+        assert "Stale: an earlier cell was run again" in note.shown.cells["c"][0]["data"][kind]
+    assert "Stale" not in note.reads("a")
+
+    note.ask("c", "Cell c?")
+    assert note.path_now == ["Cell a?", "Cell b, edited?", "Cell c?"]
+    assert "Stale" not in note.reads("c")
+    assert "later turn" not in note.reads("b")
+    assert "was replaced" in note.reads("b")
+
+
+def test_running_all_cells_again_says_nothing_about_unchanged_prompts(note: Notebook) -> None:
+    note.three().three()
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+    assert not any(word in note.reads(cell) for cell in "abc" for word in ("replaced", "left", "Stale"))
+
+
+def test_undo_use_and_branches_walk_and_the_outputs_say_so(note: Notebook) -> None:
+    note.three().run("x", "%kimi undo")
+    assert note.path_now == ["Cell a?", "Cell b?"]
+    last = list(note.kimi.conversation.turns)[-1]
+    assert f"Undone: this turn is no part of the conversation. %kimi use {last[:6]} brings it back." in note.reads("c")
+    twin = note.shown.cells["c"][0]["data"][TWIN]
+    assert json.loads(twin["turn"])["undone"] is True
+    note.run("x", f"%kimi use {last[:6]}")
+    assert note.path_now[-1] == "Cell c?"
+    assert "Undone" not in note.reads("c")
+    note.ask("b", "Other?")
+    note.run("x", "%kimi branches")
+    table = note.reads("x")
+    assert "Other?" in table
+    assert "Cell c?" in table
+
+
+def test_history_is_a_table_of_state_cell_tokens_cost_and_age(note: Notebook) -> None:
+    note.three().ask("b", "Other?")
+    note.ask("d", "Last?")
+    note.run("x", "%kimi undo")
+    note.run("x", "%kimi history")
+    lines = note.reads("x").splitlines()
+    for words in ("state", "cell", "tokens" if "tokens" in note.reads("x") else "in", "cost", "age"):
+        assert words in lines[0] + lines[1] + lines[2]
+    states = [line.split()[2 if line.split()[0].isdigit() else 1] for line in lines if "?" in line and "Answer" in line]
+    assert states == ["active", "replaced", "stale", "active", "undone"]
+    assert "$0." in note.reads("x")
+
+
+def test_append_once_and_new(note: Notebook) -> None:
+    note.three().ask("b", "Again?", "--append")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?", "Again?"]
+    note.ask("o", "Beside it?", "--once")
+    assert note.sent() == ["Beside it?"]
+    assert len(note.path_now) == 4
+    assert read_twins(note.save(Path("a.ipynb"))).conversations["main"].turns.keys() == set(
+        t.id for t in note.kimi.conversation.path()
+    ) - {list(note.kimi.conversation.turns)[1]}  # the appended one took the place of its output
+    note.ask("n", "Afresh?", "--new")
+    assert note.path_now == ["Afresh?"]
+    assert "Undone" in note.reads("a")
+
+
+def test_named_conversations_are_apart(note: Notebook) -> None:
+    note.three().ask("d", "In another?", "-c draft")
+    assert note.sent() == ["In another?"]
+    note.ask("b", "Edited?")
+    assert "Stale" not in note.reads("d")
+    note.run("x", "%kimi use draft")
+    note.ask("e", "More?")
+    assert note.sent() == ["In another?", "More?"]
+    note.ask("d", "In another?", "-c draft")
+    assert "Stale" in note.reads("e")
+
+
+def test_deleted_moved_and_copied_cells(note: Notebook) -> None:
+    """A deleted cell cannot be seen: its turn stays until it is undone. A moved one keeps its place, a
+    copied one is a cell of its own."""
+    note.three()
+    note.ask("copy of b", "Cell b?")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?", "Cell b?"]
+    note.ask("a", "Cell a?")  # moved to the end
+    assert note.path_now == ["Cell a?"]
+    note.ask("c", "Cell c?")  # b was deleted
+    assert note.path_now == ["Cell a?", "Cell c?"]
+
+
+def test_two_questions_in_one_cell_and_a_loop_have_a_turn_each(note: Notebook) -> None:
+    code = "for n in range(2):\n    get_ipython().run_cell_magic('kimi', '', f'Number {n}?')\n%kimi And then?"
+    for _ in range(2):
+        note.run("a", code)
+        assert note.path_now == ["Number 0?", "Number 1?", "And then?"]
+        assert len(note.shown.cells["a"]) == 3
+    note.ask("b", "After it?")
+    note.run("a", code)
+    assert note.path_now == ["Number 0?", "Number 1?", "And then?"]
+    assert "Stale" in note.reads("b")
+
+
+def test_a_cell_that_fails_when_it_runs_again_leaves_its_old_turn_and_says_so(
+    notebook: Callable[..., Notebook],
+) -> None:
+    note = notebook(*[reply("Hi")] * 3, failing(400), reply("Better"))
+    note.three()
+    with pytest.raises(KimiError):
+        note.ask("b", "Edited?")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+    assert STANDS in note.shown.cells["b"][0]["data"]["text/html"]
+    assert "Stale" not in note.reads("c")
+    note.ask("b", "Edited?")
+    assert STALE in note.reads("c")
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+def test_s10_a_failed_request_leaves_no_two_user_turns_in_a_row(notebook: Callable[..., Notebook]) -> None:
+    note = notebook(failing(500), reply("B"), reply("C"))
+    with pytest.raises(KimiError):
+        note.ask("a", "A?")
+    note.ask("b", "B?")
+    note.ask("c", "C?")
+    assert note.sent(1) == ["B?"]
+    assert note.sent(2) == ["B?", "C?"]
+    assert [m["role"] for m in note.server.requests[2]["messages"]] == ["user", "assistant", "user"]
+
+
+# --- long conversations -------------------------------------------------------------------------
+
+
+def prefix_of_next(body: bytes) -> bytes:
+    """The bytes up to the end of the last message."""
+    assert body.endswith(b"]}")
+    return body[:-2]
+
+
+def test_each_request_repeats_the_bytes_of_the_one_before(notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+    def tools(*names: str) -> str:
+        return "\n".join(f"@kimi.tool\ndef {name}(x: int) -> int:\n    'Adds.'\n    return x" for name in names)
+
+    first = notebook(path=tmp_path / "a.ipynb")
+    first.shell.user_ns["kimi"] = first.kimi
+    first.run("t", tools("one", "two"))
+    first.run("s", "%kimi system Be brief.")
+    for cell in "abc":
+        first.ask(cell, f"Cell {cell}?", "-t one -t two")
+    first.save()
+    other = notebook(path=tmp_path / "copy of a.ipynb")
+    other.shell.user_ns["kimi"] = other.kimi
+    other.run("t", tools("two", "one"))
+    other.run("r", f"%kimi restore {first.path}")
+    other.ask("d", "Cell d?", "-t two -t one")
+    bodies = [*first.server.bodies, *other.server.bodies]
+    assert len(bodies) == 4
+    for before, after in itertools.pairwise(bodies):
+        assert after.startswith(prefix_of_next(before) + b',{"role":"assistant"')
+    assert bodies[3].endswith(b'"Cell d?"}]}]}')
+
+
+def test_near_the_context_window_a_cell_warns_and_over_it_nothing_is_sent(note: Notebook) -> None:
+    note.ask("a", "long " * 780_000, "--raw")
+    assert "About 975," in note.reads("a")
+    assert "of the 1,048,576 tokens of the context window are in use" in note.reads("a")
+    with pytest.raises(RequestError, match=r"about 1,0\d\d,\d\d\d tokens, and the context window has 1,048,576") as caught:
+        note.ask("b", "汉" * 100_000)
+    for remedy in ("%kimi compact", "%kimi undo", "%kimi new", "--once"):
+        assert remedy in str(caught.value)
+    assert len(note.server.bodies) == 1
+    note.ask("b", "汉" * 100_000, "--once")
+    assert "About" not in note.reads("b")
+    with pytest.raises(RequestError, match="nothing was sent"):
+        note.ask("c", "汉" * 1_100_000, "--once")
+
+
+def test_compact_sums_the_conversation_up_and_undo_brings_it_back(note: Notebook, capsys: Any) -> None:
+    note.three().run("x", "%kimi compact")
+    assert note.sent()[:3] == ["Cell a?", "Cell b?", "Cell c?"]
+    assert note.sent()[3].startswith("Sum up our conversation so far")
+    assert "sent in the place of 3 turns; %kimi undo brings them back" in capsys.readouterr().out
+    note.ask("d", "Cell d?")
+    assert len(note.sent()) == 2
+    assert note.server.requests[-1]["messages"][1]["content"][-1]["text"] == "Answer 4."
+    assert "Summed up: a later turn is sent in the place of this one." in note.reads("a")
+    states = note.kimi.conversation.states()
+    assert list(states.values()) == ["compacted"] * 3 + ["active"] * 2
+    note.run("y", "%kimi undo")
+    note.run("y", "%kimi undo")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+    assert "Summed up" not in note.reads("a")
+    assert "Undone" in note.reads("x")
+
+
+def test_compact_of_next_to_nothing_says_so_and_asks_nothing(note: Notebook) -> None:
+    note.ask("a", "One?")
+    with pytest.raises(ConversationError, match="Nothing to compact"):
+        note.run("x", "%kimi compact")
+    assert len(note.server.bodies) == 1
+
+
+def test_a_compaction_that_fails_changes_nothing(notebook: Callable[..., Notebook]) -> None:
+    note = notebook(*[reply("Hi")] * 3, failing(400))
+    note.three()
+    with pytest.raises(KimiError):
+        note.run("x", "%kimi compact")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+
+
+# --- the notebook as carrier --------------------------------------------------------------------
+
+
+def test_a_renamed_notebook_offers_to_restore_and_goes_on(
+    notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any
+) -> None:
+    first = notebook(path=tmp_path / "a.ipynb").three()
+    sent = first.kimi.messages
+    first.save().rename(tmp_path / "b.ipynb")
+    second = notebook(path=tmp_path / "b.ipynb")
+    second.ask("z", "What is here?")
+    assert "The outputs of this notebook hold a conversation: %kimi restore goes on from it." in second.reads("z")
+    second.run("r", "%kimi restore")
+    assert "restored from b.ipynb: 3 turns" in capsys.readouterr().out
+    assert second.kimi.messages == sent
+    second.ask("b", "Edited?")
+    assert second.path_now == ["Cell a?", "Edited?"]
+    third = notebook(path=tmp_path / "b.ipynb")
+    third.ask("c", "Cell c?")
+    assert third.path_now == ["Cell a?", "Edited?", "Cell c?"]
+    assert "%kimi restore" not in third.reads("c")
+
+
+def test_a_restore_tells_what_it_left_out(notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any) -> None:
+    path = notebook(path=tmp_path / "a.ipynb").three().save()
+    path.write_text(path.read_text("utf-8").replace("Answer 2.", "Answer 2!"), "utf-8")
+    note = notebook(path=tmp_path / "b.ipynb")
+    note.run("r", f"%kimi restore {path}")
+    said = capsys.readouterr().out
+    assert "Cell 2: its turn was changed after it was saved; it was left out." in said
+    assert note.path_now == ["Cell a?", "Cell c?"]
+
+
+def test_a_notebook_without_outputs_falls_back_to_the_store(
+    notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any
+) -> None:
+    path = notebook(path=tmp_path / "a.ipynb").three().save()
+    stripped = nbformat.read(path, as_version=4)
+    for cell in stripped.cells:
+        cell.outputs = []
+    nbformat.write(stripped, path)
+    note = notebook(path=path)
+    note.ask("d", "Cell d?")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?", "Cell d?"]
+    with pytest.raises(StoreError, match="There are no turns in the outputs"):
+        note.run("r", "%kimi restore")
+
+
+def test_a_restore_on_the_same_machine_loses_nothing_of_the_store(
+    notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    note = notebook(path=tmp_path / "a.ipynb").three()
+    cells = note.shown.cells
+    note.shown.cells = {"a": cells["a"], "c": cells["c"]}
+    note.save()
+    note.run("r", "%kimi restore")
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+    assert len(note.kimi.usage) == 3
+
+
+def test_a_file_that_is_not_known_is_asked_for(note: Notebook, notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"is not known here. Name it: %kimi restore FILE.ipynb"):
+        note.run("r", "%kimi restore")
+    with pytest.raises(StoreError, match=r"a.ipynb any more. Name it"):
+        notebook(path=tmp_path / "a.ipynb").run("r", "%kimi restore")
+    with pytest.raises(StoreError, match="cannot be read: No such file"):
+        note.run("r", "%kimi restore 'no such.ipynb'")
+
+
+def test_a_restored_prompt_runs_nothing_and_expands_nothing(notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+    """X03: what a file brings is text, for good."""
+    first = notebook(path=tmp_path / "a.ipynb")
+    first.ask("a", "{{ secret }} {u.__class__} {__import__('os').environ}", "--raw")
+    first.save()
+    other = notebook(path=tmp_path / "b.ipynb")
+    other.shell.user_ns["secret"] = "CANARY"
+    other.run("r", "%kimi restore a.ipynb")
+    other.ask("b", "Next?")
+    assert other.sent()[0] == "{{ secret }} {u.__class__} {__import__('os').environ}"
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def test_save_and_load_carry_a_conversation(notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any) -> None:
+    first = notebook().three()
+    first.run("x", "%kimi system 'Be brief.'")
+    first.run("x", '%kimi save "my talk 对话.json"')
+    assert "Conversation 'main' is in my talk 对话.json: 3 turns." in capsys.readouterr().out
+    assert load_conversation(Path("my talk 对话.json")) == first.kimi.conversation
+    other = notebook()
+    other.run("x", "%kimi load my talk 对话.json")
+    other.ask("d", "Cell d?")
+    assert other.sent() == ["Cell a?", "Cell b?", "Cell c?", "Cell d?"]
+    assert other.server.requests[0]["system"] == "Be brief."
+    first.run("x", "%kimi save a.md")
+    assert Path("a.md").read_text("utf-8").count("\n## ") == 7
+    first.run("x", "%kimi save a.py")
+    compile(Path("a.py").read_text("utf-8"), "a.py", "exec")
+
+
+def test_a_system_prompt_stays_and_can_be_taken_away(note: Notebook) -> None:
+    note.run("x", '%kimi system "Be brief."')
+    note.ask("a", "One?")
+    assert note.server.requests[0]["system"] == "Be brief."
+    note.run("x", '%kimi system ""')
+    note.ask("b", "Two?")
+    assert "system" not in note.server.requests[1]
+
+
+def test_x01_no_piece_of_the_key_is_in_any_file(note: Notebook, tmp_path: Path) -> None:
+    note.three()
+    for line in ("save a.json", "save a.md", "save a.py", "status", "history", "usage"):
+        note.run("x", f"%kimi {line}")
+    note.save(Path("a.ipynb"))
+    note.kimi.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 5
+    for path in files:
+        assert b"test-key" not in path.read_bytes()
