@@ -6,24 +6,30 @@ it is made on first use, so that loading costs nothing.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
+from .batch import Door, Elsewhere, Estimate, Mapper
+from .batch import Progress as BatchProgress
 from .client import AsyncClient
 from .config import SET_A_KEY, KimiMagic
 from .conversation import Conversation, Turn
 from .display import Ending, Progress, Several, View, by_input, by_nobody, show
 from .errors import ConfigError, KimiError, StoreError, ToolError
 from .keys import find_key
+from .prompt import ImageLimits
 from .recordings import Library
-from .render import ReplyView, ShownUsage, bundle, call_records, sources
-from .session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, TurnStream, Worker
+from .render import ReplyView, ShownUsage, bundle, call_records, money, sources
+from .session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, ToolCalls, TurnStream, Worker
 from .store import TWIN, Store, read_twins, store_path
 from .tools import Schema, Tool, function_tools
 from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
@@ -156,6 +162,9 @@ class Kimi:
         self._cassette: Path | None = None
         self._offline = False  # the client answers from recordings only
         self._gathered = False
+        self._mapper = Mapper(
+            Door(self.worker, lambda: self.session, self.plan, self._limits, self._elsewhere, _money_so_far)
+        )
         self.simulated = False
         """Whether the embedded simulator answers; known once `session` was used."""
 
@@ -335,6 +344,77 @@ class Kimi:
         job.begin()
         return job
 
+    async def aask(self, prompt: str | Block | Sequence[Block], **options: Any) -> Reply:
+        """`ask`, awaited: the caller's loop stays free, and other cells' replies may come meanwhile. Tools
+        run in threads of their own. Cancelling it ends the reply; what arrived is kept.
+
+        Raises what `ask` raises.
+        """
+        content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
+        text = "".join(b.text for b in content if isinstance(b, TextBlock))
+        plan = self.plan(content, **{"prompt": text, "cell": self.current_cell(), **options})
+        stream = self._ready(plan.ask.replay).start(plan)
+        try:
+            async with aclosing(self.worker.aiterate(stream.events)) as events:
+                async for event in events:
+                    if isinstance(event, ToolCalls):
+                        await asyncio.to_thread(_run_calls, event, stream)
+        finally:
+            self.refresh()
+        assert stream.turn is not None
+        shown = view_of(Ending(stream, ""), stream.notes)
+        return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
+
+    def map(
+        self, template: str, rows: Any, *, schema: Any = None, concurrency: int = 8, **options: Any
+    ) -> Any:
+        """Ask once for each row, and return the rows with the replies as further columns.
+
+        template: a prompt whose `{{ column }}` are the row's values. rows: a DataFrame or Series of pandas
+        or polars, which gives a DataFrame back; or an iterable of dicts or plain values, which gives a list
+        of dicts. schema: as for `ask`; its properties become columns, else there is one, `reply`.
+        concurrency: requests at once. options: those of `ask` but tools, and
+
+            values    a dict of names that all rows have
+            name      of the batch, under which its replies are stored; else the notebook's
+            budget    the most that it may cost: 2.00
+            resume    False asks again for what is stored
+            executor  a `concurrent.futures.Executor` whose workers send the requests
+            progress  False shows none
+
+        Equal rows are asked once. A row that fails has its error in `kimi_error`, and is asked again by the
+        next run; so is what an interrupt or a budget left open. Raises what is wrong with all rows alike,
+        and `Interrupted`.
+        """
+        return self._mapper.map(template, rows, {"schema": schema, "concurrency": concurrency, **options})
+
+    async def amap(
+        self, template: str, rows: Any, *, schema: Any = None, concurrency: int = 8, **options: Any
+    ) -> Any:
+        """`map`, awaited: the caller's loop stays free. Cancelling it keeps what is done."""
+        asked = {"schema": schema, "concurrency": concurrency, **options}
+        return await self._mapper.amap(template, rows, asked)
+
+    def estimate(self, template: str, rows: Any, *, schema: Any = None, **options: Any) -> Estimate:
+        """What `map` with the same arguments would send and may cost; nothing is sent."""
+        return self._mapper.estimate(template, rows, {"schema": schema, **options})
+
+    @property
+    def last_map(self) -> Any:
+        """What the last `map` has done, also where it was interrupted; None before the first."""
+        return None if self._mapper.last is None else self._mapper.last.table()
+
+    def _limits(self) -> ImageLimits:
+        return ImageLimits(self.settings.image_max_bytes, self.settings.image_max_side)
+
+    def _elsewhere(self) -> Elsewhere:
+        if self._given:
+            raise ConfigError("This chat was made with a client of its own, which cannot go to an executor.")
+        session = self.session
+        speed = self.settings.simulator_speed if self.simulated else None
+        connect = partial(client_elsewhere, session.client.base_urls, speed)
+        return Elsewhere(connect, session.price(self.settings.model), self.notebook)
+
     def _follow(self, stream: TurnStream, view: View, confirm: Confirm) -> Reply:
         watching = [watch for one in self.audience if (watch := one.watch(stream)) is not None]
         try:
@@ -461,6 +541,31 @@ def _carries_turns(path: Path) -> bool:
         return path.stat().st_size < MAX_NOTEBOOK and TWIN in path.read_text("utf-8", errors="replace")
     except OSError:
         return False  # gone, or not ours to read: then it has nothing for us
+
+
+def client_elsewhere(base_urls: Sequence[str], speed: float | None) -> AsyncClient:
+    """The client of another process: a simulator of its own, or a key that it finds there as it was found
+    here. speed: the simulator's, None for a server."""
+    if speed is None:
+        return AsyncClient(None, base_urls)
+    from .simulator import Simulator
+
+    return AsyncClient(NO_KEY, SIMULATOR_URL, transport=SimulatorTransport(Simulator(speed=speed)))
+
+
+def _run_calls(calls: ToolCalls, stream: TurnStream) -> None:
+    """Run the calls of a turn; nobody can be asked about those that want it."""
+    for call in calls.calls:
+        began = time.monotonic()
+        stream.answer(calls.run(call, by_nobody), time.monotonic() - began)
+
+
+def _money_so_far(progress: BatchProgress) -> str:
+    """What stands beside the bar of a batch."""
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    waits = f", the server asks to wait {progress.waiting:.0f} s" if progress.waiting else ""
+    would = "simulated, would cost " if progress.simulated else ""
+    return f"{would}{money(progress.cost, progress.currency)}{failed}{waits}"
 
 
 class Audience(Protocol):

@@ -1,4 +1,4 @@
-"""The command `kimi-magic`: JupyterLab on the shipped notebook, a demonstration in the terminal, and
+"""The command `kimi-magic`: JupyterLab on the shipped notebook, a demonstration in the terminal, usage, and
 the simulator as a server on loopback."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import ConfigError, Interrupted, KimiError
+from .errors import ConfigError, Interrupted, KimiError, OptionError
 
 DEMO = "Explain the Gini coefficient: a formula, a small table, and six lines of Python."
 
@@ -40,6 +40,15 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="one streamed reply in this terminal")
     demo.add_argument("prompt", nargs="*", help="what to ask")
     demo.set_defaults(run=_demo)
+    usage = commands.add_parser("usage", help="tokens and cost of all notebooks")
+    usage.add_argument(
+        "--by", choices=("day", "model", "conversation", "notebook"), default="day", help="(%(default)s)"
+    )
+    usage.add_argument("--since", metavar="TIME", help="2026-11-30, today, 12h, 7d …")
+    usage.add_argument("--notebook", metavar="PATH", help="of this notebook only")
+    usage.add_argument("--model", help="of this model only")
+    usage.add_argument("--save", metavar="FILE", help="write the records to a .csv or .jsonl file instead")
+    usage.set_defaults(run=_usage)
     simulate = commands.add_parser("simulate", help="serve the simulator on 127.0.0.1")
     simulate.add_argument("--port", type=int, default=8765, help="port; 0 takes a free one (%(default)s)")
     simulate.add_argument(
@@ -111,6 +120,26 @@ def _demo(args: argparse.Namespace) -> int:
         kimi.ask(" ".join(args.prompt) or DEMO, view=view)
     finally:
         kimi.close()
+    return 0
+
+
+def _usage(args: argparse.Namespace) -> int:
+    from .render import ShownUsage, table_text
+    from .render.usage import summary
+    from .store import Store, store_path
+    from .usage import UsageTable
+
+    store = Store(store_path())
+    try:
+        found = UsageTable((), store.records).all(since=args.since, notebook=args.notebook, model=args.model)
+    except ValueError:
+        raise OptionError(f"--since takes a time, not {args.since!r}.", hint="2026-11-30, today, 7d …") from None
+    finally:
+        store.close()
+    if args.save:
+        print(f"{len(found):,} records are in {found.save(args.save)}.")
+    else:
+        print(table_text(ShownUsage(found.records, by=args.by).rows(), summary(found.summary())))
     return 0
 
 

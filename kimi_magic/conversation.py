@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from .errors import ConversationError
-from .wire import Block, Json, Message, TextBlock, content_blocks
+from .wire import Block, Json, Message, Said, TextBlock, content_blocks
 
 COMPLETE = "complete"
 INTERRUPTED = "interrupted"
@@ -70,6 +71,11 @@ class Turn:
     """The requests that it took, and what of `reply` came of each."""
     compacts: str | None = None
     """The last of the turns that it sums up: they leave the path with it, and `undo` brings them back."""
+    sent: tuple[Json, ...] = field(init=False, repr=False, compare=False)
+    """`messages` as they go back: made once, since every later request has them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sent", tuple(sendable(message) for message in self.messages))
 
     @property
     def reply(self) -> list[Block]:
@@ -136,12 +142,12 @@ class Turn:
             raise ConversationError(f"This is not a turn of a conversation ({error!r}).") from None
 
 
-def sendable(message: Json) -> Json:
+def sendable(message: Json) -> Said:
     """The message as it goes back: without empty text blocks, which the API sends and does not take."""
     content = message["content"]
     if isinstance(content, str) or not any(_is_empty(block) for block in content):
-        return message
-    return {**message, "content": [block for block in content if not _is_empty(block)]}
+        return message if isinstance(message, Said) else Said(message)
+    return Said({**message, "content": [block for block in content if not _is_empty(block)]})
 
 
 def _is_empty(block: Json) -> bool:
@@ -189,7 +195,7 @@ class Conversation:
 
     def messages(self, upto: str | None) -> tuple[Json, ...]:
         """What is sent ahead of a new turn that follows `upto`."""
-        return tuple(sendable(m) for turn in self.path_to(upto) for m in turn.messages)
+        return tuple(chain.from_iterable(turn.sent for turn in self.path_to(upto)))
 
     def place(self, cell: str | None = None, *, append: bool = False) -> Place:
         """Where the turn of `cell` goes: in its old turn's place, or (without a cell id, with

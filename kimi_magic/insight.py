@@ -82,8 +82,7 @@ def _look(now: Sent, before: Sent | None) -> Look:
     if read is None:
         return Look(now, False, "the server did not say")
     there = sum(
-        n or 0
-        for n in (before.record.cache_read, before.record.cache_write_5m, before.record.cache_write_1h)
+        n or 0 for n in (before.record.cache_read, before.record.cache_write_5m, before.record.cache_write_1h)
     )
     changed, gap = difference(now, before), now.record.time - before.record.time
     if changed is None and there and read >= ENOUGH * min(there, now.record.prompt_tokens or there):
@@ -97,7 +96,9 @@ def _look(now: Sent, before: Sent | None) -> Look:
         return Look(now, True, f"{changed} changed{kept}")
     if gap > LIFE[before.ttl]:
         late = _clock(gap - LIFE[before.ttl])
-        return Look(now, True, f"expired: {_clock(gap)} after the request before, {late} past its {before.ttl}")
+        return Look(
+            now, True, f"expired: {_clock(gap)} after the request before, {late} past its {before.ttl}"
+        )
     return Look(now, True, "nothing changed and it was in time, but the server had it no more")
 
 

@@ -54,6 +54,10 @@ class Kernel:
         self._environ = environment(**environ)
         self.seen: list[Any] = []
         """Every message that came, for those who look for something in all of them."""
+        self.all: list[Any] = []
+        """The same, with those that belong to no cell."""
+        self.background = Cell()
+        """What comes of messages that are no cells."""
         self.cells: dict[str, Cell] = {}
         """Every run, by the id of its request: a reply in the background goes on after its cell."""
         self._displays: dict[str, list[dict[str, Any]]] = {}  # by display id, in all cells
@@ -100,6 +104,7 @@ class Kernel:
     def _next(self) -> tuple[dict[str, Any], Cell | None]:
         """The next message, and the run that it belongs to."""
         got = self.client.get_iopub_msg(timeout=PATIENCE)
+        self.all.append(got)
         ran = self.cells.get(got["parent_header"].get("msg_id"))
         if ran is not None:
             self.seen.append(got)

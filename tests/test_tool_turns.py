@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import io
 import json
@@ -10,6 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from scripted import START, Answer, Scripted, block, end, reply, text, thinking
 from kimi_magic.api import Kimi
 from kimi_magic.config import KimiMagic
 from kimi_magic.conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Turn
-from kimi_magic.display import Ending, Progress, TerminalView
+from kimi_magic.display import Ending, Progress, TerminalView, show
 from kimi_magic.errors import (
     CutReplyError,
     Interrupted,
@@ -34,9 +36,12 @@ from kimi_magic.errors import (
 )
 from kimi_magic.magics.completion import complete
 from kimi_magic.magics.options import parse_cell, parse_line
+from kimi_magic.pixels import pixel_size
 from kimi_magic.render import closing_lines
 from kimi_magic.render.data import read, records
-from kimi_magic.tools import BUDGET
+from kimi_magic.session import Ask, Session, Worker
+from kimi_magic.store import Store
+from kimi_magic.tools import BUDGET, function_tools
 from kimi_magic.wire import Request, TextBlock
 
 
@@ -215,6 +220,22 @@ def test_a_choice_without_tools_is_refused_before_any_request(chat: Any) -> None
     assert server.requests == []
 
 
+def test_no_rounds_at_all_are_refused_before_any_request(chat: Any) -> None:
+    with pytest.raises(RequestError, match="max_steps"):
+        chat(Scripted([reply()])).ask("?", tools=[now], max_steps=0)
+
+
+def test_a_recorded_turn_with_tools_is_replayed_without_asking(chat: Any) -> None:
+    server = Scripted([uses(("t1", "add", '{"a": 1, "b": 2}')), reply("Three.")])
+    kimi = chat(server)
+    kimi.ask("?", tools=[add])
+    kimi.session.change(kimi.conversation.fresh())
+    again = kimi.ask("?", tools=[add], replay="only")
+    assert again.text == "Three."
+    assert [row["replayed"] for row in again.usage] == [True, True]
+    assert len(server.requests) == 2
+
+
 def test_a_paused_search_in_a_turn_with_tools_goes_on_as_it_was(chat: Any) -> None:
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
@@ -280,6 +301,27 @@ def test_results_of_any_type_are_written_as_a_prompt_writes_them(chat: Any) -> N
     assert [b["source"]["media_type"] for b in picture["content"]] == ["image/png"]
     html = answer._repr_mimebundle_()["text/html"]
     assert f'src="data:image/png;base64,{picture["content"][0]["source"]["data"]}"' in html
+
+
+def test_an_image_file_that_a_tool_returns_is_an_image_within_the_limits(chat: Any) -> None:
+    from PIL import Image
+
+    def wide() -> bytes:
+        out = io.BytesIO()
+        Image.new("RGB", (8001, 10)).save(out, "png")
+        return out.getvalue()
+
+    def huge() -> Any:
+        return Image.new("L", (9000, 9))
+
+    server = Scripted([uses(("t1", "wide", ""), ("t2", "huge", "")), reply()])
+    answer = chat(server).ask("?", tools=[wide, huge])
+    for result in results(server.requests[1]):
+        (picture,) = result["content"]
+        size = pixel_size(base64.b64decode(picture["source"]["data"]))
+        assert size is not None
+        assert max(size) <= 8000
+    assert "8,001×10 pixels" in "".join(answer.view.notes)
 
 
 def test_a_result_that_was_cut_is_said_to_the_model_and_to_the_user(chat: Any) -> None:
@@ -575,6 +617,38 @@ def test_a_registered_tool_is_found_by_name_and_by_its_function(chat: Any) -> No
     assert [t["description"] for t in server.requests[0]["tools"]] == ["Look it up.", "Another."]
     with pytest.raises(ToolError, match="no tool 'nope'"):
         kimi.ask("?", tools=["nope"])
+
+
+def test_a_turn_with_tools_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    def figure() -> Any:
+        from PIL import Image
+
+        return Image.new("L", (3, 2))
+
+    def sleeps() -> None:
+        raise KeyboardInterrupt
+
+    thought = [
+        *thinking(0, "先 \u200b🙂", signature="c2ln"),
+        *block(1, {"type": "redacted_thinking", "data": "QUJD"}),
+    ]
+    events = (START, *thought, *uses(("functions.figure:0", "figure", ""), first=2).events[1:])
+    server = Scripted([Answer(events), reply("Fine."), uses(("t", "sleeps", "")), reply()])
+    place = tmp_path / "state.sqlite"
+    before = Session(server.client(), notebook="a.ipynb", store=Store(place))
+    worker = Worker()
+    ask = Ask(content=(TextBlock.of("?"),), tools=function_tools([figure, sleeps]))
+    show(before.start(before.plan(ask)), worker, Seen())
+    with pytest.raises(Interrupted):
+        show(before.start(before.plan(ask)), worker, Seen())
+    after = Session(server.client(), notebook="a.ipynb", store=Store(place))
+    kept, loaded = before.conversation(), after.conversation()
+    assert loaded.messages(loaded.head) == kept.messages(kept.head)
+    assert [turn.status for turn in loaded.turns.values()] == [COMPLETE, INTERRUPTED]
+    show(after.start(after.plan(ask)), worker, Seen())
+    worker.close()
+    assert server.requests[-1]["messages"][:-1] == list(kept.messages(kept.head))
+    Request(messages=tuple(server.requests[-1]["messages"])).check()
 
 
 def test_a_turn_whose_results_nobody_gives_can_be_cancelled(chat: Any) -> None:

@@ -192,7 +192,7 @@ EDITS = [
     (resealed(lambda whole: whole["turn"].update(version=9)), "newer kimi_magic"),
     (resealed(lambda whole: whole.pop("usage")), "cannot be read (KeyError('usage'))"),
     (resealed(lambda whole: whole["turn"]["messages"].pop()), "could not be sent again (messages[1].role"),
-    (resealed(lambda whole: whole["turn"].update(messages=["x"])), "messages cannot be read"),
+    (resealed(lambda whole: whole["turn"].update(messages=["x"])), "This is not a turn of a conversation"),
     (resealed(lambda whole: whole["turn"].update(time="2026-11-30T12:00:00")), "no zone"),
 ]
 

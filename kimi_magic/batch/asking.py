@@ -15,7 +15,7 @@ from ..client import AsyncClient
 from ..conversation import COMPLETE, REFUSED
 from ..errors import CutReplyError, KimiError, OverloadedError, QuotaError, RateLimitError, RefusedReplyError
 from ..retry import Attempt
-from ..session import Plan, Surroundings, TurnStream, Worker, nowhere
+from ..session import Lanes, Plan, Surroundings, TurnStream, Worker
 from ..usage import Price, Record
 from ..wire import Message
 
@@ -30,6 +30,10 @@ class Outcome:
     error: KimiError | None = None
     slowed: float = 0.0
     """The longest wait, in seconds, that the server asked for because there were too many requests."""
+
+
+SIMULATED = "kimi_simulated"
+"""The mark of a message that a simulator made, which is stored with it."""
 
 
 def is_too_many(error: KimiError | None) -> bool:
@@ -55,8 +59,15 @@ async def follow(stream: TurnStream, slow: Callable[[float], None]) -> Outcome:
         error = RefusedReplyError("The model refused to answer.")
     elif error is None and turn.status != COMPLETE:
         error = CutReplyError(f"The reply ended ({turn.stop_reason}) before it said anything.")
-    message = None if error is not None else replace(stream.message, content=tuple(turn.reply))
+    message = None if error is not None else _whole(stream)
     return Outcome(message, tuple(stream.records), error, slowed)
+
+
+def _whole(stream: TurnStream) -> Message:
+    """The reply with all its content, also where the server had paused it."""
+    assert stream.turn is not None
+    extra = {**stream.message.extra, SIMULATED: True} if stream.turn.simulated else stream.message.extra
+    return replace(stream.message, content=tuple(stream.turn.reply), extra=extra)
 
 
 # --- in another process -------------------------------------------------------------------------
@@ -104,7 +115,7 @@ class _Desk:
             utc=lambda: datetime.now(UTC),
             clock=time.monotonic,
         )
-        stream = TurnStream(item.plan, uuid.uuid4().hex[:16], around, lambda ended: None, nowhere())
+        stream = TurnStream(item.plan, uuid.uuid4().hex[:16], around, lambda ended: None, Lanes().enter(None))
         yield await follow(stream, lambda seconds: None)
 
 

@@ -80,9 +80,7 @@ def _head(template: str) -> int:
     return end if end > 1 and tokens(template[:end]) >= LONG else 0
 
 
-def _content(
-    template: str, head: int, names: Mapping[str, Any], limits: ImageLimits
-) -> tuple[Block, ...]:
+def _content(template: str, head: int, names: Mapping[str, Any], limits: ImageLimits) -> tuple[Block, ...]:
     rest = expand(template[head:], names, limits=limits).blocks
     if not head:
         return rest
@@ -99,4 +97,3 @@ def _shared(plan: Plan | None, head: int) -> int:
         + tokens(request.system or "")
         + (tokens(first[0]["text"]) if head and isinstance(first, list) else 0)
     )
-

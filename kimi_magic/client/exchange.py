@@ -18,7 +18,7 @@ from .. import retry
 from ..errors import ConfigError, ConnectError, KimiError, RequestError, TimeoutError
 from ..keys import Key
 from ..stream import Event, Reply
-from ..wire import Block, Message, Request
+from ..wire import Block, Message, Request, Said
 
 SIMULATED = "x-kimi-simulator"
 """Header by which a simulator marks its replies."""
@@ -55,27 +55,37 @@ class Setup:
 
 class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
     """A request's bytes in groups: handed over in one piece, what the socket does not take at once is
-    copied again and again. `clear` frees them, whoever still holds the request then (a traceback,
-    the cycle that httpx ties)."""
+    copied again and again, and a fresh buffer of megabytes costs more than filling it. `clear` frees
+    them, whoever still holds the request then (a traceback, the cycle that httpx ties)."""
 
     _GROUP = 256 * 1024
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
 
     def __len__(self) -> int:
-        return len(self._data)
+        return sum(map(len, self._pieces))
 
     def __iter__(self) -> Iterator[bytes]:
-        data = self._data
-        return (data[i : i + self._GROUP] for i in range(0, len(data), self._GROUP))
+        group: list[bytes] = []
+        size = 0
+        for piece in self._pieces:
+            for start in range(0, len(piece), self._GROUP):
+                part = piece[start : start + self._GROUP]
+                group.append(part)
+                size += len(part)
+                if size >= self._GROUP:
+                    yield b"".join(group)
+                    group, size = [], 0
+        if group:
+            yield b"".join(group)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for group in self:
             yield group
 
     def clear(self) -> None:
-        self._data = b""
+        self._pieces = []
 
 
 class Exchange:
@@ -83,7 +93,7 @@ class Exchange:
 
     def __init__(self, setup: Setup, request: Request) -> None:
         self._setup = setup
-        self._body = _Body(request.encode())
+        self._body = _Body(request.pieces())
         self._plan = retry.attempts(setup.hosts.order(setup.clock()), setup.policy, random.random)
         self.attempt = next(self._plan)
         self.reply: Reply | None = None
@@ -242,6 +252,8 @@ def _refuse_unknown(where: str, fields: Mapping[str, Any], known: set[str]) -> N
 
 def _plain(message: Any) -> Any:
     """A message whose blocks are JSON objects; what is no message is left for `Request.check`."""
+    if isinstance(message, Said):
+        return message
     content = message.get("content") if isinstance(message, Mapping) else None
     if not isinstance(content, (list, tuple)):
         return message

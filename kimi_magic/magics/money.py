@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from ..api import Kimi
 from ..errors import OptionError
@@ -15,7 +16,9 @@ from ..render.plot import usage_plot
 from ..usage import GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount
 from .stage import Stage
 
-_USAGE = "%kimi usage [--by day|model|conversation|notebook] [--since 7d] [--all] [--plot] [--cache] [--save FILE]"
+_USAGE = (
+    "%kimi usage [--by day|model|conversation|notebook] [--since 7d] [--all] [--plot] [--cache] [--save FILE]"
+)
 _PRICE = "%kimi price MODEL input=2.00 output=10.00 cache_read=0.20 … [server=URL] [source=TEXT]"
 _BUDGET = "%kimi budget 2.00 --per day|notebook|total, or %kimi budget off"
 
@@ -83,14 +86,16 @@ def _version(kimi: Kimi, words: Sequence[str]) -> PriceVersion:
     given = dict(_pair(text) for text in _joined(pairs))
     server = given.pop("server", "")
     found = kimi.session.purse.prices.find(model, server)
-    more = {key: given.pop(key) for key in ("currency", "source") if key in given}
+    more: dict[str, Any] = {key: given.pop(key) for key in ("currency", "source") if key in given}
     numbers = {name: _number(name, text) for name, text in given.items()}
     if found is None and not {"input", "output"} <= numbers.keys():
         raise OptionError(f"No price of {model} is known yet: input= and output= are needed.", hint=_PRICE)
     plain = numbers.get("input", Decimal(0))  # without a price of its own a cached token costs the same
     known = found or Price(plain, plain, plain, plain, plain)
-    price = replace(known, **{**numbers, "source": "set by %kimi price", **more})
-    return PriceVersion(model, price, server, kimi.session.now())
+    changes: dict[str, Any] = {"source": "set by %kimi price"}
+    changes |= numbers
+    changes |= more
+    return PriceVersion(model, replace(known, **changes), server, kimi.session.now())
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -104,7 +109,9 @@ def _pair(text: str) -> tuple[str, str]:
     known = (*KINDS, "currency", "server", "source")
     if not mark or name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        raise OptionError(f"{text!r} is no price.", hint=f"Did you mean {near[0]}=? {_PRICE}" if near else _PRICE)
+        raise OptionError(
+            f"{text!r} is no price.", hint=f"Did you mean {near[0]}=? {_PRICE}" if near else _PRICE
+        )
     return name, value
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,6 +36,12 @@ class _Shown:
     place: Place
     view: ReplyView
     warnings: tuple[str, ...]
+    about: frozenset[str] = field(init=False)
+    """The turns that its notes speak of."""
+
+    def __post_init__(self) -> None:
+        others = (self.place.replaces, *self.place.stale)
+        self.about = frozenset({self.turn.id, *(turn.id for turn in others if turn is not None)})
 
 
 class Stage:
@@ -48,6 +54,7 @@ class Stage:
         self._settings = settings
         self._session = session
         self._shown: dict[str, _Shown] = {}  # by the turn's id
+        self._states: dict[str, dict[str, str]] = {}  # of each conversation's turns, at the last look
         self._front_end = LiveFrontEnd()
         self._listeners: dict[str, Callable[..., None]] = {
             "pre_run_cell": lambda *_: self._front_end.cell_began(),
@@ -100,16 +107,23 @@ class Stage:
 
     def refresh(self) -> None:
         """Let the outputs of this kernel say what has become of their turns."""
-        states: dict[str, dict[str, str]] = {}  # of each conversation: one look for all its outputs
-        for shown in list(self._shown.values()):
-            if shown.conversation is None:
+        outputs = list(self._shown.values())
+        names = {shown.conversation for shown in outputs if shown.conversation is not None}
+        changed = {name: self._changes(name) for name in names}
+        for shown in outputs:
+            name = shown.conversation
+            if name is None or shown.about.isdisjoint(changed[name]):
                 continue
-            if shown.conversation not in states:
-                states[shown.conversation] = self._session().conversation(shown.conversation).states()
-            now = (*shown.warnings, *notes(states[shown.conversation], shown.turn, shown.place))
+            now = (*shown.warnings, *notes(self._states[name], shown.turn, shown.place))
             if now != shown.view.notes:
                 shown.view = replace(shown.view, notes=now)
                 ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
+
+    def _changes(self, name: str) -> set[str]:
+        """The turns of a conversation that something has become of since the last look."""
+        before, now = self._states.get(name, {}), self._session().conversation(name).states()
+        self._states[name] = now
+        return {key for key, state in now.items() if before.get(key) != state}
 
     def watch(self, stream: TurnStream) -> View | None:
         """Each cell has its own view of the turn that it asks for."""

@@ -141,6 +141,7 @@ function plot(bars) {
   const most = Math.max(1, ...bars.map((bar) => bar.cached + bar.fresh + bar.out));
   const words = bars.map((bar, n) => `turn ${n + 1}: ${number(bar.cached)} cached, ${number(bar.fresh)} new, ${number(bar.out)} out`);
   svg.setAttribute("viewBox", `0 0 ${Math.max(bars.length, 12) * 8} 40`);
+  svg.setAttribute("preserveAspectRatio", "xMinYMax");
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", `Tokens of each turn. ${words.join("; ")}`);
   bars.forEach((bar, n) => {
@@ -442,7 +443,10 @@ class Panel {
       fact("out", number(use.out), "Thinking included"), fact("cache hits", use.hit_rate == null ? "–" : percent(use.hit_rate)),
       fact("this conversation", use.cost), fact("today", use.today), this.left,
       make("span", { className: "kimi-fact", title: "Tokens of the last request and its reply" }, meter, ` ${number(use.context)} of ${number(use.window)} context`));
-    this.plot.replaceChildren(...(use.plot.length > 1 ? [plot(use.plot)] : []));
+    const legend = [["cached", "cached"], ["fresh", "new"], ["out", "out"]].map(([kind, text]) =>
+      make("span", { className: "kimi-fact" }, make("span", { className: `kimi-bar kimi-bar-${kind}` }), text));
+    const tokens = make("div", { className: "kimi-strip" }, make("span", { className: "kimi-quiet", textContent: "Tokens of each turn:" }), ...legend);
+    this.plot.replaceChildren(...(use.plot.length > 1 ? [tokens, plot(use.plot)] : []));
     this.count();
   }
 

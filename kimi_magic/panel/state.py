@@ -9,13 +9,16 @@ from statistics import median
 from typing import Any
 
 from ..api import Kimi
+from ..config import SET_A_KEY
 from ..conversation import Conversation, Turn
-from ..render import BADGE, money
+from ..render import money
 from ..render.footer import seconds
 from ..session import TurnStream
 from ..usage import Record, expires, totals
 from ..wire import CONTEXT_WINDOW, EFFORTS, MODELS
 from .transcript import Entry, shown
+
+SIMULATED = f"The embedded simulator answers here, not a model. {SET_A_KEY}"
 
 _COSTS_TIME = {"low": "quick", "high": "thinks longer", "max": "can take minutes"}
 """What an effort costs in time, where nothing has been measured."""
@@ -42,7 +45,7 @@ def state(kimi: Kimi, names: Mapping[str, Any], running: Sequence[TurnStream]) -
         },
         "tools": sorted(kimi.tools),
         "variables": sorted(name for name, value in list(names.items()) if _is_variable(name, value)),
-        "notice": BADGE if kimi.simulated else "",
+        "notice": SIMULATED if kimi.simulated else "",
     }
 
 

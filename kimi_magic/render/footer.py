@@ -63,7 +63,9 @@ def _cost(records: tuple[Record, ...], price: Price | None) -> str:
         return "cost unknown" if price is None else ""
     text = money(sum(known, Decimal(0)), records[-1].currency)
     if all(r.replayed for r in records):
-        return "replayed at no cost"
+        saved = [r.saved for r in records if r.saved is not None]
+        spared = f", saved {money(sum(saved, Decimal(0)), records[-1].currency)}" if saved else ""
+        return f"replayed at no cost{spared}"
     if all(r.simulated for r in records):
         text = f"would cost {text}"
     if any(has_unpriced_searches(r, price) for r in records):

@@ -55,6 +55,8 @@ def clean(text: str) -> str:
 
     Two halves of a surrogate pair become their character; what else is harmful becomes U+FFFD.
     """
+    if text.isascii() and text.isprintable():
+        return text
     text = _NEWLINE.sub("\n", text)
     if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

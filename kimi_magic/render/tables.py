@@ -65,4 +65,6 @@ def table_text(rows: Rows, caption: str = "") -> str:
 
 
 def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

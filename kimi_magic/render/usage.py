@@ -184,8 +184,8 @@ def _cache_sum(records: Sequence[Record], price_of: Callable[[str], Price | None
     if not known:
         return line
     gain = sum(known, Decimal(0))
-    cold = t.cost + gain
-    return f"{line} That saved {_signed(gain, t.currency)}: with a cold cache it were {money(cold, t.currency)} instead of {money(t.cost, t.currency)}."
+    costs = f"{money(t.cost, t.currency)} instead of {money(t.cost + gain, t.currency)} with a cold cache"
+    return f"{line} That saved {_signed(gain, t.currency)}: {costs}."
 
 
 def _expiry(last: Look, now: datetime) -> str:
@@ -193,9 +193,10 @@ def _expiry(last: Look, now: datetime) -> str:
     if end is None:
         return "The last request left nothing in the cache."
     left = (end - now).total_seconds()
+    what = f"What the last request left in the cache ({last.sent.ttl})"
     if left <= 0:
-        return f"What the last request left in the cache ({last.sent.ttl}) expired {seconds(-left)} ago."
-    return f"What the last request left in the cache ({last.sent.ttl}) expires in {seconds(left)}, unless a request reads it before."
+        return f"{what} expired {seconds(-left)} ago."
+    return f"{what} expires in {seconds(left)}, unless a request reads it before."
 
 
 def _advice(advice: Advice) -> list[str]:

@@ -16,10 +16,10 @@ worker    the thread that HTTP runs in, and the iterator that a cell waits on
 from .asking import Ask, Plan
 from .calls import Confirm, ToolCalls
 from .jobs import Job, Jobs
-from .lanes import inside
+from .lanes import Lanes, inside
 from .session import Session
-from .turns import TurnStream
-from .window import SUMMARISE
+from .turns import Surroundings, TurnStream
+from .window import SUMMARISE, tokens
 from .worker import Worker
 
 __all__ = [
@@ -28,10 +28,13 @@ __all__ = [
     "Confirm",
     "Job",
     "Jobs",
+    "Lanes",
     "Plan",
     "Session",
+    "Surroundings",
     "ToolCalls",
     "TurnStream",
     "Worker",
     "inside",
+    "tokens",
 ]

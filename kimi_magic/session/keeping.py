@@ -6,13 +6,14 @@ hears of it once, in a line, and the notebook goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..conversation import Conversation, Turn
 from ..errors import StoreError
 from ..store import Found, Store
 from ..usage import Record
+from ..wire import Message
 
 ANOTHER_KERNEL = (
     "Another kernel has written to this conversation meanwhile; its turns stand beside these"
@@ -67,6 +68,28 @@ class Keeping:
         return replace(
             news, conversations={**news.conversations, **foreign}, problems=(*news.problems, *problems)
         )
+
+    def replies(self, batch: str) -> dict[str, Message]:
+        """The stored replies of a batch, by fingerprint."""
+        if self.store is None:
+            return {}
+        try:
+            return self.store.batch(batch)
+        except StoreError:
+            return {}  # then they are asked for again
+
+    def keep_replies(
+        self, batch: str, replies: Mapping[str, Message], records: Iterable[Record]
+    ) -> tuple[str, ...]:
+        """Store replies of a batch and their usage; lines for the user."""
+        if self.store is None:
+            return ()
+        try:
+            self.store.keep_batch(batch, replies, self._notebook, records)
+        except StoreError as error:
+            self._records += records
+            return self._once(str(error))
+        return ()
 
     def close(self) -> None:
         if self.store is not None:

@@ -14,7 +14,7 @@ from ..errors import RequestError
 from ..recordings import Library
 from ..store import Store
 from ..usage import PRICES, Budget, Price, PriceBook, Record, Selection
-from ..wire import Json, Request, user
+from ..wire import Json, Message, Request, user
 from . import window
 from .asking import Ask, Plan
 from .keeping import Keeping
@@ -58,6 +58,8 @@ class Session:
         new_id: Callable[[], str] = _new_id,
     ) -> None:
         self.client = client
+        self.notebook = notebook
+        """Its path, where it is known."""
         self.key = notebook or f"kernel {_new_id()}"
         """What the store has this notebook under."""
         self._keeping = Keeping(store, self.key)
@@ -155,6 +157,8 @@ class Session:
             tool_choice=ask.tool_choice,
             schema=ask.schema.json if ask.schema is not None else None,
         )
+        if ask.max_steps < 1:
+            raise RequestError(f"max_steps: must be at least 1, not {ask.max_steps}.")
         if ask.tool_choice is not None and not request.tools:
             raise RequestError(
                 f"tool_choice: {ask.tool_choice}, and there are no tools.", hint="Name one with -t."
@@ -170,6 +174,20 @@ class Session:
         self.warnings += [plan.warning] * bool(plan.warning)
         ticket = self._lanes.enter(None if plan.ask.once else plan.ask.conversation)
         return TurnStream(plan, self._new_id(), self._around, self._end, ticket)
+
+    # --- batches ---
+
+    def aside(self, plan: Plan) -> TurnStream:
+        """A turn beside the conversations, about to run. Whoever asks keeps what comes of it."""
+        return TurnStream(plan, self._new_id(), self._around, lambda stream: None, self._lanes.enter(None))
+
+    def kept_replies(self, batch: str) -> dict[str, Message]:
+        """The replies of a batch by the fingerprint of their requests; what cannot be read is left out."""
+        return self._keeping.replies(batch)
+
+    def keep_replies(self, batch: str, replies: Mapping[str, Message], records: Iterable[Record]) -> None:
+        """Store replies of a batch, and the usage that is in `records` here already. From any thread."""
+        self.warnings += self._keeping.keep_replies(batch, replies, records)
 
     def _end(self, stream: TurnStream) -> None:
         turn = stream.turn

@@ -110,7 +110,7 @@ class TurnStream:
         call = self._waiting.take(outcome)
         self.call_seconds.append(seconds)
         if outcome.note:
-            self.notes.append(f"Tool {call.name}: {outcome.note} of what it gave.")
+            self.notes.append(f"Tool {call.name}: {outcome.note}.")
 
     @property
     def is_queued(self) -> bool:

@@ -8,6 +8,7 @@ at any stage; the cell waits on a queue, where a keyboard interrupt is felt with
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import queue
 import threading
@@ -44,20 +45,7 @@ class Worker:
         stopped from elsewhere, or the worker is closed.
         """
         items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-
-        async def pump() -> None:
-            try:
-                async with aclosing(source()) as events:
-                    async for event in events:
-                        items.put(("event", event))
-                items.put(("end", None))
-            except asyncio.CancelledError:
-                items.put(("stopped", None))
-                raise
-            except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
-                items.put(("error", error))
-
-        task = self._start(pump())
+        task = self._start(_pump(source, items.put))
         try:
             while True:
                 try:
@@ -74,6 +62,30 @@ class Worker:
                 yield value
         finally:
             task.cancel()
+
+    async def aiterate(self, source: Callable[[], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        """`iterate` for a caller that has a loop of its own, which stays free meanwhile. Cancelling the
+        caller cancels the source, which has tidied up before this ends."""
+        here, items = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
+
+        def put(item: tuple[str, Any]) -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop was closed: nobody waits any more
+                here.call_soon_threadsafe(items.put_nowait, item)
+
+        task = self._start(_pump(source, put))
+        try:
+            while True:
+                kind, value = await items.get()
+                if kind == "stopped":
+                    raise Interrupted(_CLOSED if self._loop is None else "The reply was stopped.")
+                if kind == "error":
+                    raise value
+                if kind == "end":
+                    return
+                yield value
+        finally:
+            if not task.ended.is_set():
+                await asyncio.shield(here.run_in_executor(None, task.cancel))
 
     def call(self, look: Callable[[], T]) -> T:
         """What `look` returns, run in the loop: between two events, never in the middle of one. Raises
@@ -122,6 +134,22 @@ class Worker:
                 )
                 self._thread.start()
             return _Task(self._loop, work)
+
+
+async def _pump(
+    source: Callable[[], AsyncGenerator[T, None]], put: Callable[[tuple[str, Any]], None]
+) -> None:
+    """Put what the generator yields, and how it ended."""
+    try:
+        async with aclosing(source()) as events:
+            async for event in events:
+                put(("event", event))
+        put(("end", None))
+    except asyncio.CancelledError:
+        put(("stopped", None))
+        raise
+    except Exception as error:  # noqa: BLE001 - raised again by the one that waits
+        put(("error", error))
 
 
 _LOST: list[asyncio.AbstractEventLoop | None] = []

@@ -20,7 +20,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -31,6 +31,7 @@ from typing import Any
 from ..conversation import Conversation, Turn
 from ..errors import ConversationError, StoreError
 from ..usage import Budget, PriceVersion, Record, Selection
+from ..wire import Message
 from . import money
 from .found import Found, newest, rooted
 from .migrations import MIGRATIONS
@@ -136,17 +137,17 @@ class Store:
         with self._transaction("IMMEDIATE") as db:
             money.put_budget(db, notebook, budget, per)
 
-    def batch(self, name: str) -> dict[str, str]:
-        """The replies of a batch, as JSON text, by the fingerprint of their requests."""
+    def batch(self, name: str) -> dict[str, Message]:
+        """The replies of a batch, by the fingerprint of their requests."""
         with self._transaction("DEFERRED") as db:
-            return money.find_rows(db, name)
+            return money.find_replies(db, name)
 
     def keep_batch(
-        self, name: str, rows: Iterable[tuple[str, str]], notebook: str, records: Iterable[Record]
+        self, name: str, replies: Mapping[str, Message], notebook: str, records: Iterable[Record]
     ) -> None:
         """Store replies of a batch and the usage of its notebook, all or nothing."""
         with self._transaction("IMMEDIATE") as db:
-            money.put_rows(db, name, rows)
+            money.put_replies(db, name, replies)
             money.put_records(db, notebook, records)
 
     # --- the file ---

@@ -40,7 +40,8 @@ MIGRATIONS: dict[str, str] = {
         ALTER TABLE requests ADD COLUMN paid TEXT;
         ALTER TABLE requests ADD COLUMN currency TEXT;
         UPDATE requests SET
-            paid = CASE WHEN json ->> '$.simulated' OR json ->> '$.replayed' THEN NULL ELSE json ->> '$.cost' END,
+            paid = CASE WHEN json ->> '$.simulated' OR json ->> '$.replayed' THEN NULL
+                ELSE json ->> '$.cost' END,
             currency = json ->> '$.currency';
         CREATE INDEX requests_paid ON requests (currency, time, notebook, paid) WHERE paid IS NOT NULL;
         CREATE TABLE prices (

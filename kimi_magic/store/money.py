@@ -6,13 +6,15 @@ Functions over an open database; `Store` gives them their transactions.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import msgspec
 
 from ..usage import Budget, Price, PriceVersion, Record, Selection
+from ..wire import Message
 from .sealed import parse, seal
 
 _RECORDS = msgspec.json.Decoder(list[Record])
@@ -98,9 +100,7 @@ def find_prices(db: sqlite3.Connection) -> list[PriceVersion]:
     """All versions that were ever set, in the order in which they were."""
     rows = db.execute("SELECT model, json, base_url, since FROM prices ORDER BY number")
     return [
-        PriceVersion(
-            model, Price.from_json(parse(text)), base_url, datetime.fromisoformat(since)
-        )
+        PriceVersion(model, Price.from_json(parse(text)), base_url, datetime.fromisoformat(since))
         for model, text, base_url, since in rows
     ]
 
@@ -121,17 +121,21 @@ def find_budgets(db: sqlite3.Connection, notebook: str) -> list[Budget]:
     return [Budget(Decimal(amount), per, currency) for amount, per, currency in rows]
 
 
-def put_rows(db: sqlite3.Connection, batch: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Keep replies of a batch: the fingerprint of the request, and the reply as JSON text."""
+def put_replies(db: sqlite3.Connection, batch: str, replies: Mapping[str, Message]) -> None:
+    """Keep replies of a batch by the fingerprint of their requests."""
     db.executemany(
         "INSERT INTO batches VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET json = excluded.json",
-        [(batch, fingerprint, text) for fingerprint, text in rows],
+        [(batch, fingerprint, seal(message.to_dict())[0]) for fingerprint, message in replies.items()],
     )
 
 
-def find_rows(db: sqlite3.Connection, batch: str) -> dict[str, str]:
-    """The replies of a batch by the fingerprint of their requests."""
-    return dict(db.execute("SELECT fingerprint, json FROM batches WHERE batch = ?", (batch,)).fetchall())
+def find_replies(db: sqlite3.Connection, batch: str) -> dict[str, Message]:
+    """The replies of a batch by the fingerprint of their requests; a damaged one is left out."""
+    found: dict[str, Message] = {}
+    for fingerprint, text in db.execute("SELECT fingerprint, json FROM batches WHERE batch = ?", (batch,)):
+        with suppress(ValueError, TypeError, AttributeError):
+            found[fingerprint] = Message.from_dict(parse(text))
+    return found
 
 
 def _text(time: datetime) -> str:

@@ -72,6 +72,11 @@ def _adapter(hint: Any, where: str) -> TypeAdapter[Any]:
     except PydanticUndefinedAnnotation as error:
         raise ValueError(f"{_of(where)}{name_of(hint)}: the name {error.name!r} is not defined") from error
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        if getattr(error, "code", None) == "typed-dict-version":
+            raise ValueError(
+                f"{_of(where)}{name_of(hint)} has a field that is a typing.TypedDict, and before Python 3.12"
+                " that must be typing_extensions.TypedDict"
+            ) from error
         raise ValueError(f"{_of(where)}a value of type {name_of(hint)} cannot be written as JSON") from error
     return made
 

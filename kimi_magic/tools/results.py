@@ -6,10 +6,10 @@ the user. A value that cannot be written at all is shown by its `repr`.
 
 from __future__ import annotations
 
-import base64
+import unicodedata
 from collections.abc import Callable, Sequence
 
-from ..wire import Block, ImageBlock, TextBlock
+from ..wire import Block, TextBlock
 
 BUDGET = 30_000
 """Characters of one result, beyond which its middle is left out."""
@@ -20,20 +20,14 @@ Write = Callable[[object, int], tuple[Sequence[str | Block], str]]
 order, and a note of what was left out. May raise anything for a value that it does not take."""
 
 _BYTES = (bytes, bytearray, memoryview)
-_MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 
 
 def as_content(value: object, write: Write, budget: int = BUDGET) -> tuple[tuple[Block, ...], str]:
     """Content blocks for a value of any type, and a note of what was left out ("" for nothing)."""
     try:
-        parts, note = ([_bytes(bytes(value))], "") if isinstance(value, _BYTES) else write(value, budget)
-    except Exception:  # noqa: BLE001 - a class's own methods may raise anything; its repr is left
-        parts, note = [_safe_repr(value)], ""
+        parts, note = write(value, budget)
+    except Exception as error:  # noqa: BLE001 - a class's own methods may raise anything; its repr is left
+        parts, note = [_bytes(bytes(value), error) if isinstance(value, _BYTES) else _safe_repr(value)], ""
     content: list[Block] = []
     for part in parts:
         if isinstance(part, str):
@@ -47,7 +41,9 @@ def as_content(value: object, write: Write, budget: int = BUDGET) -> tuple[tuple
 
 def cut(text: str, budget: int) -> tuple[str, str]:
     """The text within about `budget` characters, its head and tail kept, at ends of lines where they
-    are near; and a note ("" for nothing)."""
+    are near; and a note ("" for nothing). Halves of surrogate pairs, which UTF-8 cannot write, become
+    U+FFFD."""
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(text) <= budget:
         return text, ""
     head, tail = budget - budget // 3, len(text) - budget // 3
@@ -69,8 +65,6 @@ def _between_characters(text: str, place: int) -> int:
 
 
 def _joins(character: str) -> bool:
-    import unicodedata
-
     return (
         unicodedata.combining(character) > 0
         or character in "\u200d\ufe0f\ufe0e\u20e3"
@@ -78,18 +72,13 @@ def _joins(character: str) -> bool:
     )
 
 
-def _bytes(data: bytes) -> str | Block:
-    """An image as an image, UTF-8 as text, else how many bytes there are and the first of them."""
-    kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        kind = "image/webp"
-    if kind is not None:
-        return ImageBlock.of(kind, base64.b64encode(data).decode("ascii"))
+def _bytes(data: bytes, refusal: Exception) -> str:
+    """UTF-8 as text, else how many bytes there are, the first of them, and why they are no image."""
     try:
         return data.decode()
     except UnicodeDecodeError:
         more = " …" if len(data) > 64 else ""
-        return f"{len(data):,} bytes that are no text: {data[:64]!r}{more}"
+        return f"{len(data):,} bytes that are no text: {data[:64]!r}{more} ({refusal})"
 
 
 def _safe_repr(value: object) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 from .prices import MILLION, Price
 from .records import Record, cold_cost, cost_of
@@ -61,7 +62,7 @@ def advise(records: Sequence[Record], price: Price) -> Advice | None:
     """The advice for one conversation's requests, oldest first; None where there is no gap between
     turns to judge by, or the counts are not known."""
     known = [r for r in records if r.prompt_tokens is not None]
-    gaps = tuple(b.time - a.time for a, b in zip(known, known[1:], strict=False) if a.turn != b.turn)
+    gaps = tuple(b.time - a.time for a, b in pairwise(known) if a.turn != b.turn)
     if not gaps:
         return None
     costs = {ttl: _input_cost(known, ttl, price) for ttl in LIFE}

@@ -127,7 +127,8 @@ class UsageTable(Sequence[dict[str, Any]]):
 
     def __repr__(self) -> str:
         t = self.summary()
-        return f"<usage of {t.requests} requests: {t.prompt_tokens:,} in, {t.output:,} out, {t.cost} {t.currency}>"
+        tokens = f"{t.prompt_tokens:,} in, {t.output:,} out"
+        return f"<usage of {t.requests} requests: {tokens}, {t.cost} {t.currency}>"
 
 
 def _column(name: str, records: Sequence[Record]) -> list[Any]:

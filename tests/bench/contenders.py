@@ -168,10 +168,11 @@ def send_json(*urls: str) -> Callable[[str], int]:
 
 
 def send_ours(*urls: str) -> Callable[[str], int]:
-    """`Client.create` with the same history."""
+    """`Client.create` with the same history, its messages made once, as a conversation has them."""
     from kimi_magic.client import Client
+    from kimi_magic.wire import Said
 
-    messages = history()
+    messages = [Said(message) for message in history()]
     clients = {url: Client("sk-x", url) for url in urls}
 
     def run(url: str) -> int:

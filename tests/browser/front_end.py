@@ -205,6 +205,12 @@ class FrontEnd:
         """What the front end's stop button does."""
         self.server.request("POST", f"/api/kernels/{self.page.evaluate('() => front().kernel()')}/interrupt")
 
+    def restart(self) -> None:
+        """What the front end's restart does; the kernel is idle again afterwards."""
+        kernel = self.page.evaluate("() => front().kernel()")
+        self.server.request("POST", f"/api/kernels/{kernel}/restart")
+        self.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
+
     def output(self, cell: int) -> Locator:
         """The output area of a cell, on the page."""
         return self.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-Cell-outputArea")
@@ -244,6 +250,7 @@ _HELPERS = """() => {
       done: i => model(i).executionCount != null && (model(i).executionState ?? 'idle') === 'idle',
       outputs: i => model(i).outputs.toJSON(),
       trusted: i => model(i).trusted,
+      source: i => model(i).sharedModel.getSource(),
       kinds: () => notebook.widgets.map(w => w.model.type),
       setSource: (i, source) => model(i).sharedModel.setSource(source),
     };

@@ -1,0 +1,73 @@
+"""What a batch may cost, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import mean
+
+from ..session import tokens
+from ..usage import Price, Record, most
+from .jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Token counts are estimates: the server names no tokenizer."""
+
+    rows: int
+    requests: int
+    """That would be sent: equal ones once, and none that is stored."""
+    stored: int
+    """Rows whose reply is there already."""
+    input: int
+    max_output: int
+    """Were each reply as long as `max_tokens` allows."""
+    typical_output: int | None
+    """Were they as long as earlier ones of this model and effort; None where there are none."""
+    most: Decimal | None
+    """The cost at `max_output`, nothing read from cache; None where no price is known."""
+    typical: Decimal | None
+    """The cost at `typical_output`."""
+    currency: str
+
+    def __str__(self) -> str:
+        line = f"{self.rows:,} rows, {self.requests:,} requests ({self.stored:,} rows are stored already):"
+        if self.most is None:
+            return f"{line} about {self.input:,} tokens in; no price is known."
+        usual = f", about {self.typical:.2f} as earlier replies were" if self.typical is not None else ""
+        return f"{line} about {self.input:,} tokens in, at most {self.most:.2f} {self.currency}{usual}."
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def estimate(
+    rows: int, waiting: Sequence[Job], stored: int, price: Price | None, before: Iterable[Record]
+) -> Estimate:
+    """waiting: what would be sent. stored: rows that are not among them. before: earlier requests, for the
+    length of replies."""
+    inputs = [tokens(list(j.request.messages)) + tokens(j.request.system or "") for j in waiting]
+    first = waiting[0].request if waiting else None
+    usual = [
+        record.output
+        for record in before
+        if first is not None
+        and record.output is not None
+        and (record.model, record.effort) == (first.model, first.effort)
+    ]
+    each = round(mean(usual)) if usual else None
+    longest = sum(job.request.max_tokens for job in waiting)
+    ttl = first.cache_ttl if first is not None else None
+    return Estimate(
+        rows=rows,
+        requests=len(waiting),
+        stored=stored,
+        input=sum(inputs),
+        max_output=longest,
+        typical_output=None if each is None else each * len(waiting),
+        most=None if price is None else most(sum(inputs), longest, price, ttl),
+        typical=None if price is None or each is None else most(sum(inputs), each * len(waiting), price, ttl),
+        currency="USD" if price is None else price.currency,
+    )

@@ -1,0 +1,156 @@
+"""`kimi.map` and its kin: from a template and rows to a table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from ..errors import Interrupted, OptionError
+from ..prompt import ImageLimits
+from ..session import Plan, Session, Worker
+from ..tools import Schema
+from ..usage import Budget
+from ..wire import Block
+from .asking import Elsewhere
+from .estimate import Estimate, estimate
+from .jobs import plan_jobs
+from .progress import Bar
+from .rows import Rows, read_rows
+from .run import Progress, Run, Settings, waiting_jobs
+from .table import result
+
+_OURS = ("values", "name", "budget", "resume", "executor", "progress")
+"""Options of a batch; all others are those of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a batch needs of the chat."""
+
+    worker: Worker
+    session: Callable[[], Session]
+    plan: Callable[..., Plan]
+    """Content and options of a question → its plan."""
+    limits: Callable[[], ImageLimits]
+    elsewhere: Callable[[], Elsewhere]
+    """What a process needs to ask. Raises `ConfigError` where it cannot."""
+    say: Callable[[Progress], str]
+    """A word about the money and what else is to be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch, about to run."""
+
+    rows: Rows
+    run: Run
+    settings: Settings
+    bar: Bar
+
+    def table(self) -> Any:
+        """What has come of it so far."""
+        return result(self.rows, self.run, self.settings.schema)
+
+    def finished(self) -> Any:
+        """The table at its end. Raises what ended the batch, where nothing came of it at all."""
+        if self.run.ended is not None and not any(o.message for o in self.run.outcomes.values()):
+            raise self.run.ended
+        return self.table()
+
+
+class Mapper:
+    """The batches of one chat."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self.last: Batch | None = None
+        """The batch that ran last, also where it was interrupted."""
+
+    def map(self, template: str, rows: Any, options: Mapping[str, Any]) -> Any:
+        """Run a batch and wait for it. Raises `Interrupted` with what is done stored."""
+        batch = self._batch(template, rows, options)
+        with closing(batch.bar):
+            try:
+                with closing(self._door.worker.iterate(batch.run.events)) as events:  # type: ignore[type-var]  # a generator
+                    for progress in events:
+                        if progress is not None:
+                            batch.bar.show(progress)
+            except KeyboardInterrupt:
+                raise _interrupted(batch) from None
+        return batch.finished()
+
+    async def amap(self, template: str, rows: Any, options: Mapping[str, Any]) -> Any:
+        """The same, awaited; cancelling it ends the batch, with what is done stored."""
+        batch = self._batch(template, rows, options)
+        with closing(batch.bar):
+            source: Callable[[], AsyncGenerator[Progress, None]] = batch.run.events
+            async with aclosing(self._door.worker.aiterate(source)) as events:
+                async for progress in events:
+                    batch.bar.show(progress)
+        return batch.finished()
+
+    def estimate(self, template: str, rows: Any, options: Mapping[str, Any]) -> Estimate:
+        """What the batch would send and may cost; nothing is sent."""
+        batch = self._batch(template, rows, {**options, "progress": False, "executor": None})
+        session = self._door.session()
+        waiting = waiting_jobs(session, batch.run.jobs, batch.settings)
+        price = session.price(waiting[0].request.model) if waiting else None
+        stored = len(batch.rows.records) - len(batch.run.jobs.failures) - sum(len(j.rows) for j in waiting)
+        return estimate(len(batch.rows.records), waiting, stored, price, session.records)
+
+    def _batch(self, template: str, rows: Any, options: Mapping[str, Any]) -> Batch:
+        own = {name: options[name] for name in _OURS if name in options}
+        asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
+        if asked.get("tools"):
+            raise OptionError(
+                "Functions of the notebook cannot be called in a batch.", hint="Use search= or none."
+            )
+        values = own.get("values") or {}
+        schema = Schema.of(asked["schema"]) if asked.get("schema") is not None else None
+        read = read_rows(rows, template, values)
+
+        def base(content: tuple[Block, ...]) -> Plan:
+            plan = self._door.plan(content, **{**asked, "schema": schema, "prompt": template, "once": True})
+            return replace(plan, ask=replace(plan.ask, schema=None, content=()))
+
+        jobs, plan = plan_jobs(template, read, values, base, self._door.limits())
+        executor = own.get("executor")
+        settings = Settings(
+            concurrency=_concurrency(options.get("concurrency", 8)),
+            name=own.get("name"),
+            budget=_budget(own.get("budget")),
+            resume=own.get("resume", True),
+            schema=schema,
+            executor=executor,
+            elsewhere=self._door.elsewhere() if executor is not None else None,
+        )
+        run = Run(self._door.session(), plan, jobs, settings)
+        self.last = Batch(read, run, settings, Bar(self._door.say, shown=own.get("progress", True)))
+        return self.last
+
+
+def _concurrency(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OptionError(f"concurrency: must be a whole number from 1 on, not {value!r}.")
+    return value
+
+
+def _budget(value: Any) -> Budget | None:
+    if value is None or isinstance(value, Budget):
+        return value
+    try:
+        budget = Budget.parse(value) if isinstance(value, str) else Budget(Decimal(str(value)))
+    except (ValueError, ArithmeticError):
+        raise OptionError(f"budget: must be an amount of money, not {value!r}.") from None
+    return replace(budget, source="budget=")
+
+
+def _interrupted(batch: Batch) -> Interrupted:
+    progress = batch.run.progress()
+    return Interrupted(
+        f"The batch was interrupted; {progress.done:,} of {progress.total:,} rows are done.",
+        hint="Run it again to go on: what is done is not paid again. kimi.last_map has it, too.",
+    )

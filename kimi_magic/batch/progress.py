@@ -1,0 +1,68 @@
+"""How far a batch has come, as a bar where tqdm is installed, else as a line that is written again."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from .run import Progress
+
+_EVERY = 0.2  # seconds between two lines
+
+
+class Bar:
+    """Shows `Progress` values. say: makes an amount of money a text. shown: False for nothing."""
+
+    def __init__(
+        self, say: Callable[[Progress], str], *, shown: bool = True, stream: TextIO | None = None
+    ) -> None:
+        self._say = say
+        self._shown = shown
+        self._stream = stream if stream is not None else sys.stdout
+        self._tqdm = _tqdm() if shown and stream is None else None
+        self._bar: Any = None
+        self._due = 0.0
+        self._width = 0
+
+    def show(self, progress: Progress) -> None:
+        if not self._shown:
+            return
+        if self._tqdm is None:
+            self._line(progress)
+            return
+        if self._bar is None:
+            self._bar = self._tqdm(total=progress.total, unit="row")
+        self._bar.n = progress.done
+        self._bar.set_postfix_str(self._say(progress), refresh=False)
+        self._bar.update(0)
+
+    def _line(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now < self._due and progress.done < progress.total:
+            return
+        self._due = now + _EVERY
+        line = f"{progress.done:,} of {progress.total:,} rows, {self._say(progress)}"
+        self._stream.write(f"\r{line:<{self._width}}")
+        self._stream.flush()
+        self._width = len(line)
+
+    def close(self) -> None:
+        """The last state stays."""
+        if self._bar is not None:
+            self._bar.refresh()
+            self._bar.close()
+        elif self._width:
+            self._stream.write("\n")
+
+
+def _tqdm() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where its widget is missing it takes text by itself
+            from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]  # optional
+    except ImportError:
+        return None
+    return tqdm

@@ -1,0 +1,302 @@
+"""A batch while it runs.
+
+- Each reply is stored as soon as it is there, with its usage, in one transaction; replies that come while
+  the disk is busy go into the next one. So a batch that was killed goes on where it was, and nothing is
+  paid twice.
+- A row that failed is not stored, and is asked again when the batch runs again. What fails for every row
+  alike (a budget, a key, a quota) ends the batch; what is done stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError
+from ..session import Plan, Session
+from ..tools import Schema
+from ..usage import Budget
+from ..wire import Message
+from .asking import Elsewhere, Item, Outcome, follow, is_too_many
+from .gate import Gate
+from .jobs import LONG, Job, Jobs
+
+TRIES = 6
+"""How often a request is sent at most while the server says that there are too many; the client's own
+tries come on top."""
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds, where the server does not say how long
+_FOR_ALL = (BudgetError, AuthenticationError, QuotaError, ConfigError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a batch runs."""
+
+    concurrency: int = 8
+    name: str | None = None
+    """What its replies are stored under; None for one name a notebook."""
+    budget: Budget | None = None
+    """Of this batch alone."""
+    resume: bool = True
+    """Take what an earlier run has stored; else ask anew."""
+    schema: Schema | None = None
+    """What each reply has to fill."""
+    executor: Executor | None = None
+    """Where the requests are sent from, instead of here."""
+    elsewhere: Elsewhere | None = None
+    """What a process of the executor needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a batch has come, in rows."""
+
+    total: int
+    done: int
+    failed: int
+    cost: Decimal
+    """Of the requests so far, as far as it is known."""
+    currency: str
+    waiting: float
+    """Seconds that all of it waits, since the server asked for that; 0 mostly."""
+    simulated: bool = False
+    """A simulator answers: the cost is what it would be."""
+
+
+class Run:
+    """Iterate `events()` once, in the loop of the session's client; then `outcomes` has what came of each
+    request, by its fingerprint, and `stored` which of them were there already."""
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan | None,
+        jobs: Jobs,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.jobs = jobs
+        self.outcomes: dict[str, Outcome] = {}
+        self.stored: set[str] = set()
+        self.ended: KimiError | None = None
+        """Why it asked no further, where it did not get to its end."""
+        self._session = session
+        self._plan = plan
+        self._settings = settings
+        self._gate = Gate(settings.concurrency, clock)
+        self._waiting: deque[tuple[Job, int]] = deque()
+        self._running: dict[asyncio.Task[Outcome], tuple[Job, int]] = {}
+        self._keeper = _Keeper(session, batch_key(session, settings.name))
+        self._cost = Decimal(0)
+        self._paid = Decimal(0)
+        self._asked = 0
+        self._currency = "USD"
+        self._total = sum(len(job.rows) for job in jobs.jobs)
+        self._done = self._failed = 0  # rows
+        self._simulated = False
+
+    async def events(self) -> AsyncGenerator[Progress, None]:
+        """Ask, and say how far it has come. Whatever happens, what is done is stored."""
+        self._begin()
+        try:
+            yield self.progress()
+            while self._waiting or self._running:
+                self._start()
+                await self._some_end()
+                yield self.progress()
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+            await self._keeper.close()
+
+    def _begin(self) -> None:
+        kept = self._keeper.found() if self._settings.resume else {}
+        for job in self.jobs.jobs:
+            message = kept.get(job.fingerprint)
+            if message is None:
+                self._waiting.append((job, 1))
+            else:
+                self.outcomes[job.fingerprint] = Outcome(message)
+                self.stored.add(job.fingerprint)
+                self._done += len(job.rows)
+
+    # --- starting ---
+
+    def _start(self) -> None:
+        while self._waiting and self._may_start():
+            job, number = self._waiting.popleft()
+            task = asyncio.create_task(self._ask(job))
+            self._running[task] = (job, number)
+
+    def _may_start(self) -> bool:
+        if len(self._running) >= (1 if self._is_alone() else self._gate.limit) or self._gate.wait():
+            return False
+        try:
+            self._session.purse.check()
+            return self._fits_budget()
+        except BudgetError as error:
+            self._stop(error)
+            return False
+
+    def _is_alone(self) -> bool:
+        """The first request goes alone: its beginning is in the cache then, and its cost is known."""
+        return not self._asked and (self.jobs.shared >= LONG or self._settings.budget is not None)
+
+    def _fits_budget(self) -> bool:
+        """Whether one more may run beside those that do, each at the mean cost so far. Raises `BudgetError`
+        where none may any more."""
+        budget = self._settings.budget
+        if budget is None:
+            return True
+        mean = self._paid / self._asked if self._asked else Decimal(0)
+        if self._paid + mean * (len(self._running) + 1) <= budget.amount and self._paid < budget.amount:
+            return True
+        if not self._running:
+            raise BudgetError(
+                f"The batch's budget of {budget.amount} {budget.currency} is spent ({self._paid}); nothing"
+                " further was sent.",
+                hint="Run it again with a higher budget=: what is done is not paid again.",
+            )
+        return False
+
+    async def _ask(self, job: Job) -> Outcome:
+        assert self._plan is not None
+        plan = replace(self._plan, request=job.request)
+        if self._settings.executor is None:
+            return await follow(self._session.aside(plan), self._gate.slow)
+        assert self._settings.elsewhere is not None
+        future = self._settings.executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
+        outcome = await asyncio.wrap_future(future)
+        for record in outcome.records:
+            self._session.purse.note(record)
+        if outcome.slowed:
+            self._gate.slow(outcome.slowed)
+        return outcome
+
+    # --- ending ---
+
+    async def _some_end(self) -> None:
+        if not self._running:
+            await asyncio.sleep(self._gate.wait() if self._waiting else 0)
+            return
+        pause = self._gate.wait() if self._waiting else 0
+        ended, _ = await asyncio.wait(
+            self._running, timeout=pause or None, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in ended:
+            job, number = self._running.pop(task)
+            self._take(job, number, task.result())
+
+    def _take(self, job: Job, number: int, outcome: Outcome) -> None:
+        self._count(outcome)
+        if is_too_many(outcome.error) and number < TRIES:
+            self._gate.slow(_asked_wait(outcome.error, number))
+            self._waiting.appendleft((job, number + 1))
+            self._keeper.add(None, outcome)
+            return
+        outcome = _checked(outcome, self._settings.schema)
+        self.outcomes[job.fingerprint] = outcome
+        self._keeper.add(job, outcome)
+        self._done += len(job.rows)
+        if outcome.error is None:
+            self._gate.answered()
+        else:
+            self._failed += len(job.rows)
+        if isinstance(outcome.error, _FOR_ALL):
+            self._stop(outcome.error)
+
+    def _count(self, outcome: Outcome) -> None:
+        self._asked += 1
+        for record in outcome.records:
+            self._cost += record.cost or 0
+            self._paid += record.paid or 0
+            self._currency = record.currency
+            self._simulated = self._simulated or record.simulated
+
+    def _stop(self, error: KimiError) -> None:
+        """Ask no further; what runs goes on to its end."""
+        self.ended = error
+        self._waiting.clear()
+
+    def progress(self) -> Progress:
+        """How far it has come."""
+        failures = len(self.jobs.failures)
+        return Progress(
+            total=self._total + failures,
+            done=self._done + failures,
+            failed=self._failed + failures,
+            cost=self._cost,
+            currency=self._currency,
+            waiting=self._gate.wait(),
+            simulated=self._simulated,
+        )
+
+
+def waiting_jobs(session: Session, jobs: Jobs, settings: Settings) -> list[Job]:
+    """The requests of a batch that are not stored yet."""
+    kept = session.kept_replies(batch_key(session, settings.name)) if settings.resume else {}
+    return [job for job in jobs.jobs if job.fingerprint not in kept]
+
+
+def batch_key(session: Session, name: str | None) -> str:
+    """What the store has a batch under: replies of another server, or of the simulator, are others."""
+    return f"{session.client.base_urls[0]} {name if name is not None else session.notebook or ''}"
+
+
+def _checked(outcome: Outcome, schema: Schema | None) -> Outcome:
+    """A reply that does not fill the schema is a failure, and is not stored."""
+    if outcome.message is None or schema is None:
+        return outcome
+    try:
+        schema.read(outcome.message.text, outcome.message)
+    except KimiError as error:
+        return replace(outcome, message=None, error=error)
+    return outcome
+
+
+def _asked_wait(error: KimiError | None, number: int) -> float:
+    asked = getattr(error, "retry_after", None)
+    return min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (number - 1) if asked is None else float(asked))
+
+
+class _Keeper:
+    """Stores what is done, in a thread of its own, one transaction at a time."""
+
+    def __init__(self, session: Session, batch: str) -> None:
+        self._session = session
+        self._batch = batch
+        self._new: list[tuple[Job | None, Outcome]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def found(self) -> dict[str, Message]:
+        """The replies that are stored, by the fingerprint of their requests."""
+        return self._session.kept_replies(self._batch)
+
+    def add(self, job: Job | None, outcome: Outcome) -> None:
+        """job: None where there is nothing to keep but the usage."""
+        self._session.records += outcome.records
+        self._new.append((job, outcome))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._new:
+            new, self._new = self._new, []
+            replies = {j.fingerprint: o.message for j, o in new if j is not None and o.message is not None}
+            records = [record for _, outcome in new for record in outcome.records]
+            await asyncio.to_thread(self._session.keep_replies, self._batch, replies, records)
+            self._session.purse.settle(records)
+
+    async def close(self) -> None:
+        """Return when all is stored, also where that is cancelled."""
+        writing = self._writing
+        while writing is not None and not writing.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(writing)

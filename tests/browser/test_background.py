@@ -1,0 +1,55 @@
+"""Replies in the background, in a real front end: each in its own cell, whatever runs meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from front_end import PICTURES, FrontEnd
+
+pytestmark = pytest.mark.browser
+
+TURN = "application/vnd.kimi-magic.turn+json"
+SAID = "no model has read this"
+
+
+@pytest.mark.parametrize("display", ["live", "static"])
+def test_replies_stream_into_their_own_cells_while_another_cell_prints(front: FrontEnd, display: str) -> None:
+    front.open(
+        [
+            "%load_ext kimi_magic\n%config KimiMagic.simulator_speed = 150\n"
+            f"%config KimiMagic.display = '{display}'",
+            "%%kimi --background -e low\nFirst question",
+            "%%kimi --background -e low -c other\nElsewhere",
+            "import time\nfor n in range(12):\n    print(n)\n    time.sleep(0.15)",
+            "%%kimi --background\n[[simulate: bad-request]]",
+            "%kimi stop",
+            "%kimi jobs",
+        ]
+    )
+    for cell in (0, 1, 2):
+        front.run(cell)
+    front.start(3)
+    for cell in (1, 2):
+        front.output(cell).get_by_text(SAID).first.wait_for()
+    assert front.is_running(3)
+    front.wait(3)
+    (printed,) = front.outputs(3)
+    assert printed["text"].split() == [str(n) for n in range(12)]
+
+    for cell in (1, 2):
+        front.output(cell).locator(".kimi-footer").wait_for()
+        (output,) = front.outputs(cell)
+        assert TURN in output["data"]
+    front.run(4)
+    front.output(4).get_by_text("BadRequestError: The server answered 400").wait_for()
+
+    front.set_source(1, "%%kimi --background -e low\nTell me. [[simulate: silence]]")
+    front.run(1)
+    front.output(1).get_by_text(SAID).first.wait_for()
+    front.run(5)
+    front.output(1).get_by_text("Interrupted: what had arrived is kept here").wait_for()
+    (output,) = front.outputs(1)
+    assert SAID in output["data"]["text/plain"]
+    front.run(6)
+    assert "interrupted" in front.output(6).inner_text()
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    front.page.screenshot(path=PICTURES / f"{front.server.app}-background-{display}.png")

@@ -1,0 +1,235 @@
+"""The panel in a real front end: asked by hand, beside cells, twice, and after its kernel is gone."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from front_end import PICTURES, FrontEnd
+from playwright.sync_api import Locator, expect
+
+pytestmark = pytest.mark.browser
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+SAID = "no model has read this"
+
+
+def load(speed: int = 0) -> str:
+    return f"%load_ext kimi_magic\n%config KimiMagic.simulator_speed = {speed}"
+
+
+class Panel:
+    """The panel in the output of a cell."""
+
+    def __init__(self, front: FrontEnd, cell: int) -> None:
+        self.root: Locator = front.output(cell).locator(".kimi-panel")
+        self.root.wait_for()
+        self.prompt = self.root.get_by_label("Prompt. Control or Command with Enter")
+        self.turns = self.root.locator(".kimi-turn")
+        self.settings = self.root.locator(".kimi-settings > summary")
+
+    def button(self, name: str) -> Locator:
+        return self.root.get_by_role("button", name=name, exact=True)
+
+    def ask(self, text: str) -> None:
+        self.prompt.fill(text)
+        self.prompt.press("Control+Enter")
+
+
+def picture(front: FrontEnd, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    front.page.wait_for_timeout(300)  # for the front end to lay it out
+    front.page.screenshot(path=PICTURES / f"{front.server.app}-panel-{name}.png")
+
+
+def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None:
+    front.open([load(), "by_site = [1, 2]\n%kimi panel", "%kimi history"])
+    for cell in (0, 1):
+        front.run(cell)
+    panel = Panel(front, 1)
+
+    # An Enter that confirms a candidate of an input method sends nothing, whatever is held with it.
+    panel.prompt.fill("你好")
+    for event in ({"isComposing": True}, {"keyCode": 229}):
+        panel.prompt.dispatch_event(
+            "keydown", {"key": "Enter", "ctrlKey": True, "bubbles": True, "cancelable": True, **event}
+        )
+    for key in ("Enter", "Shift+Enter"):
+        panel.prompt.press(key)
+    assert panel.prompt.input_value() == "你好\n\n"
+    expect(panel.turns).to_have_count(0)
+    panel.prompt.press("Control+Enter")
+    expect(panel.turns).to_have_count(1)
+    assert panel.prompt.input_value() == ""
+    expect(panel.turns.first.locator(".kimi-said")).to_have_text("你好")
+
+    panel.settings.click()
+    panel.root.get_by_label("Effort").select_option("low")
+    panel.root.get_by_label("Insert a variable").select_option("by_site")
+    assert panel.prompt.input_value() == "{{ by_site }}"
+    panel.ask("A formula and Python code about {{ by_site }}, please.")
+    expect(panel.turns).to_have_count(2)
+    panel.turns.nth(1).locator("mjx-container").first.wait_for()
+    expect(panel.turns.nth(1)).to_contain_text("effort low")
+
+    panel.ask("{{ nothing_here }}")
+    expect(panel.root.get_by_role("alert")).to_contain_text("PromptError: ")
+    assert panel.prompt.input_value() == "{{ nothing_here }}"
+    panel.prompt.fill("")
+
+    panel.turns.nth(1).get_by_role("button", name="Insert as cell").click()
+    front.page.wait_for_function("() => front().kinds().length === 4")
+    assert "Counter" in front.page.evaluate("() => front().source(2)")
+
+    panel.turns.nth(0).get_by_role("button", name="Edit").click()
+    assert panel.prompt.input_value().startswith("你好")
+    panel.prompt.fill("早上好")
+    panel.button("Send instead").click()
+    expect(panel.turns).to_have_count(1)
+    panel.root.get_by_label("Branch").select_option(index=1)
+    expect(panel.turns).to_have_count(2)
+    panel.button("Undo").click()
+    expect(panel.turns).to_have_count(1)
+    front.run(3)
+    assert front.output(3).locator("table tbody tr").count() == 3
+
+
+def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
+    front.open(
+        [
+            load(200),
+            "%kimi panel",
+            "%%kimi\nAsked in a cell: a table please.\n\n|a|b|\n|-|-|\n|1|2|",
+            "from kimi_magic import kimi\nkimi.panel()",
+            "%kimi new",
+        ]
+    )
+    for cell in (0, 1, 3):
+        front.run(cell)
+    panels = [Panel(front, cell) for cell in (1, 3)]
+    front.start(2)
+    for panel in panels:
+        panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    assert front.is_running(2)
+    expect(panels[0].root.get_by_role("status")).to_contain_text("A cell is asking.")
+    front.wait(2)
+    panels[1].ask("And in the second panel?")
+    for panel in panels:
+        expect(panel.turns).to_have_count(2)
+        panel.turns.nth(1).locator(".kimi-footer").wait_for()
+        expect(panel.turns.nth(0)).to_contain_text("You, in a cell")
+        assert panel.root.locator(".kimi-plot rect").count() == 6
+    front.run(3)
+    panels[1] = Panel(front, 3)
+    expect(panels[1].turns).to_have_count(2)
+    front.run(4)
+    for panel in panels:
+        expect(panel.turns).to_have_count(0)
+
+
+def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> None:
+    front.open(
+        [
+            load(300),
+            "%kimi panel",
+            "import time; time.sleep(60)",
+            "%%kimi -e low\nLong? [[simulate: silence]]",
+        ]
+    )
+    for cell in (0, 1):
+        front.run(cell)
+    panel = Panel(front, 1)
+    panel.ask("Nobody runs. [[simulate: silence]]")
+    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    panel.button("Stop").click()
+    expect(panel.turns.nth(0)).to_contain_text("Interrupted: what had arrived is kept here")
+
+    panel.ask("Again. [[simulate: silence]]")
+    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    front.start(2)
+    front.page.wait_for_function("() => front().status() === 'busy'")
+    panel.button("Stop").click()
+    expect(panel.root.get_by_role("status")).to_contain_text("The kernel is busy with a cell")
+    panel.button("Interrupt the cell").click()
+    front.wait(2)
+    assert front.outputs(2)[-1]["ename"] == "KeyboardInterrupt"
+    expect(panel.turns.nth(1)).to_contain_text("Interrupted: what had arrived is kept here")
+    expect(panel.root.get_by_role("status")).to_have_text("")
+
+    front.start(3)  # a cell's own reply: the panel's Stop is the kernel's interrupt
+    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    panel.button("Stop").click()
+    front.wait(3)
+    assert front.outputs(3)[-1]["ename"] == "Interrupted"
+    expect(panel.turns.nth(2)).to_contain_text("Interrupted: what had arrived is kept here")
+
+
+def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: FrontEnd) -> None:
+    name = front.open([load(), "%kimi panel"])
+    for cell in (0, 1):
+        front.run(cell)
+    panel = Panel(front, 1)
+    panel.ask("What stays?")
+    expect(panel.turns).to_have_count(1)
+    panel.turns.first.locator(".kimi-footer").wait_for()
+    saved = front.output(1).locator(".kimi-panel-saved")
+    assert not saved.is_visible()
+    front.command("docmanager:save")
+
+    front.restart()
+    expect(panel.root.get_by_role("status")).to_contain_text("run %kimi panel again")
+    assert not panel.button("Send").is_enabled()
+    front.close()
+
+    def sign(notebook: nbformat.NotebookNode) -> None:
+        notebook.metadata["sent_by"] = "somebody else"  # so the signature of this user is void
+
+    front.change_saved(name, sign)
+    front.reopen(name)
+    front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
+    saved.get_by_text("What stays?").first.wait_for()
+    assert saved.is_visible()
+    picture(front, "reopened")
+    front.run(0)
+    front.run(1)
+    expect(Panel(front, 1).turns).to_have_count(1)  # from the store: nothing was asked again
+    front.set_source(1, "from kimi_magic import kimi\nprint(len(kimi.usage))")
+    front.run(1)
+    assert front.outputs(1)[0]["text"] == "1\n"
+
+
+def test_how_it_looks(front: FrontEnd) -> None:
+    front.open([load(), "%kimi panel"])
+    for cell in (0, 1):
+        front.run(cell)
+    if front.server.app == "lab":
+        front.command("application:toggle-left-area")
+    panel = Panel(front, 1)
+    panel.ask("Explain the Gini coefficient with a formula and Python code.")
+    panel.turns.first.locator("mjx-container").first.wait_for()
+    panel.ask("用公式解释基尼系数。")
+    expect(panel.turns).to_have_count(2)
+    panel.settings.click()
+    backgrounds = set()
+    for theme in ("light", "dark"):
+        front.theme(dark=theme == "dark")
+        backgrounds.add(panel.root.evaluate("e => getComputedStyle(e).backgroundColor"))
+        for size, width in {"wide": 1280, "narrow": 480}.items():
+            front.page.set_viewport_size({"width": width, "height": 1400})
+            front.page.wait_for_timeout(300)
+            panel.root.scroll_into_view_if_needed()
+            assert panel.root.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+            picture(front, f"{theme}-{size}")
+    assert len(backgrounds) == 2
+    front.theme(dark=False)
+    if front.server.app == "lab":
+        front.command("application:toggle-left-area")
+
+    # Everything can be reached by Tab, and says what it is.
+    names = panel.root.evaluate(
+        "root => [...root.querySelectorAll('button, select, input, textarea')]"
+        ".map(e => (e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim())"
+    )
+    assert all(names)
+    panel.prompt.fill("x")
+    panel.prompt.press("Tab")
+    assert panel.button("Send").evaluate("e => e === document.activeElement")
