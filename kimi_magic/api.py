@@ -20,12 +20,12 @@ from typing import Any, Protocol, TypeVar, overload
 
 from .batch import Door, Elsewhere, Estimate, Mapper
 from .batch import Progress as BatchProgress
-from .client import AsyncClient
-from .config import SET_A_KEY, KimiMagic
+from .client import SIMULATOR_URL, AsyncClient
+from .config import KimiMagic
 from .conversation import Conversation, Turn
 from .display import Ending, Progress, Several, View, by_input, by_nobody, show
 from .errors import ConfigError, KimiError, StoreError, ToolError
-from .keys import find_key
+from .keys import SET_A_KEY, find_key
 from .prompt import ImageLimits
 from .recordings import Library
 from .render import ReplyView, ShownUsage, bundle, call_records, money, sources
@@ -35,9 +35,6 @@ from .tools import Schema, Tool, function_tools
 from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
 from .usage import Budget, Record, totals
 from .wire import Block, Json, Message, TextBlock, content_blocks
-
-SIMULATOR_URL = "http://simulator.invalid"
-"""Base URL of what answers in process: a name that no network can resolve."""
 
 SEARCHES = 5
 """How often the server may search for one reply, where no number is given."""

@@ -14,10 +14,8 @@ from traitlets import Enum, Float, Integer, TraitError, Unicode
 from traitlets.config import Configurable
 
 from .errors import ConfigError
-from .keys import find_key
+from .keys import SET_A_KEY, find_key
 from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MODELS
-
-SET_A_KEY = "Set the environment variable KIMI_API_KEY and restart the kernel."
 
 
 class KimiMagic(Configurable):

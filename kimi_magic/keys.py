@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 from .errors import ConfigError
 
+SET_A_KEY = "Set the environment variable KIMI_API_KEY, and restart the kernel where one runs."
+"""The next step for whoever has no key."""
+
 ENVIRONMENT = ("KIMI_API_KEY", "EVOLINK_API_KEY")
 _PIECE = 6  # characters: a shorter run of them gives nothing away
 _SHORTEST = 3  # characters: a shorter "key" stands in every sentence

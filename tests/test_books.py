@@ -68,6 +68,8 @@ def test_the_books_of_200_random_conversations_agree_to_the_token(
         sums = ledger.summary()
         assert {name: getattr(sums, name) for name in COUNTS} == dict(server.books)
         assert server.books["cache_read"] > 10_000
+        assert server.books["searches"] > 0
+        assert server.books["requests"] > len({r.turn for r in ledger.records})  # tools took further ones
         assert sums.cost == cost == sum((r.cost for r in ledger.records if r.cost is not None), Decimal(0))
         assert sums.unknown == 0
         _check_frame(pd.DataFrame(ledger), sums)

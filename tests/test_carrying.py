@@ -70,7 +70,11 @@ class Notebook:
         self.shown.cell = cell
         self.shown.cells[cell] = []
         content = {"code": code, "allow_stdin": True}
-        self._parent = {"header": {"msg_id": f"m{next(self._runs)}"}, "metadata": {"cellId": cell}, "content": content}
+        self._parent = {
+            "header": {"msg_id": f"m{next(self._runs)}"},
+            "metadata": {"cellId": cell},
+            "content": content,
+        }
         self.shell.run_cell(code).raise_error()
 
     def ask(self, cell: str, prompt: str, options: str = "") -> None:
@@ -99,7 +103,9 @@ class Notebook:
         path = path or self.path
         assert path is not None
         cells = [
-            new_code_cell("…", outputs=[new_output("display_data", json.loads(json.dumps(o["data"]))) for o in outputs])
+            new_code_cell(
+                "…", outputs=[new_output("display_data", json.loads(json.dumps(o["data"]))) for o in outputs]
+            )
             for outputs in self.shown.cells.values()
         ]
         nbformat.write(new_notebook(cells=cells), path)
@@ -157,7 +163,10 @@ def test_undo_use_and_branches_walk_and_the_outputs_say_so(note: Notebook) -> No
     note.three().run("x", "%kimi undo")
     assert note.path_now == ["Cell a?", "Cell b?"]
     last = list(note.kimi.conversation.turns)[-1]
-    assert f"Undone: this turn is no part of the conversation. %kimi use {last[:6]} brings it back." in note.reads("c")
+    assert (
+        f"Undone: this turn is no part of the conversation. %kimi use {last[:6]} brings it back."
+        in note.reads("c")
+    )
     twin = note.shown.cells["c"][0]["data"][TWIN]
     assert json.loads(twin["turn"])["undone"] is True
     note.run("x", f"%kimi use {last[:6]}")
@@ -178,7 +187,11 @@ def test_history_is_a_table_of_state_cell_tokens_cost_and_age(note: Notebook) ->
     lines = note.reads("x").splitlines()
     for words in ("state", "cell", "tokens" if "tokens" in note.reads("x") else "in", "cost", "age"):
         assert words in lines[0] + lines[1] + lines[2]
-    states = [line.split()[2 if line.split()[0].isdigit() else 1] for line in lines if "?" in line and "Answer" in line]
+    states = [
+        line.split()[2 if line.split()[0].isdigit() else 1]
+        for line in lines
+        if "?" in line and "Answer" in line
+    ]
     assert states == ["active", "replaced", "stale", "active", "undone"]
     assert "$0." in note.reads("x")
 
@@ -270,9 +283,13 @@ def prefix_of_next(body: bytes) -> bytes:
     return body[:-2]
 
 
-def test_each_request_repeats_the_bytes_of_the_one_before(notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+def test_each_request_repeats_the_bytes_of_the_one_before(
+    notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
     def tools(*names: str) -> str:
-        return "\n".join(f"@kimi.tool\ndef {name}(x: int) -> int:\n    'Adds.'\n    return x" for name in names)
+        return "\n".join(
+            f"@kimi.tool\ndef {name}(x: int) -> int:\n    'Adds.'\n    return x" for name in names
+        )
 
     first = notebook(path=tmp_path / "a.ipynb")
     first.shell.user_ns["kimi"] = first.kimi
@@ -297,7 +314,9 @@ def test_near_the_context_window_a_cell_warns_and_over_it_nothing_is_sent(note: 
     note.ask("a", "long " * 780_000, "--raw")
     assert "About 975," in note.reads("a")
     assert "of the 1,048,576 tokens of the context window are in use" in note.reads("a")
-    with pytest.raises(RequestError, match=r"about 1,0\d\d,\d\d\d tokens, and the context window has 1,048,576") as caught:
+    with pytest.raises(
+        RequestError, match=r"about 1,0\d\d,\d\d\d tokens, and the context window has 1,048,576"
+    ) as caught:
         note.ask("b", "汉" * 100_000)
     for remedy in ("%kimi compact", "%kimi undo", "%kimi new", "--once"):
         assert remedy in str(caught.value)
@@ -352,7 +371,9 @@ def test_a_renamed_notebook_offers_to_restore_and_goes_on(
     first.save().rename(tmp_path / "b.ipynb")
     second = notebook(path=tmp_path / "b.ipynb")
     second.ask("z", "What is here?")
-    assert "The outputs of this notebook hold a conversation: %kimi restore goes on from it." in second.reads("z")
+    assert "The outputs of this notebook hold a conversation: %kimi restore goes on from it." in second.reads(
+        "z"
+    )
     second.run("r", "%kimi restore")
     assert "restored from b.ipynb: 3 turns" in capsys.readouterr().out
     assert second.kimi.messages == sent
@@ -364,7 +385,9 @@ def test_a_renamed_notebook_offers_to_restore_and_goes_on(
     assert "%kimi restore" not in third.reads("c")
 
 
-def test_a_restore_tells_what_it_left_out(notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any) -> None:
+def test_a_restore_tells_what_it_left_out(
+    notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any
+) -> None:
     path = notebook(path=tmp_path / "a.ipynb").three().save()
     path.write_text(path.read_text("utf-8").replace("Answer 2.", "Answer 2!"), "utf-8")
     note = notebook(path=tmp_path / "b.ipynb")
@@ -401,7 +424,9 @@ def test_a_restore_on_the_same_machine_loses_nothing_of_the_store(
     assert len(note.kimi.usage) == 3
 
 
-def test_a_file_that_is_not_known_is_asked_for(note: Notebook, notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+def test_a_file_that_is_not_known_is_asked_for(
+    note: Notebook, notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
     with pytest.raises(StoreError, match=r"is not known here. Name it: %kimi restore FILE.ipynb"):
         note.run("r", "%kimi restore")
     with pytest.raises(StoreError, match=r"a.ipynb any more. Name it"):
@@ -410,7 +435,9 @@ def test_a_file_that_is_not_known_is_asked_for(note: Notebook, notebook: Callabl
         note.run("r", "%kimi restore 'no such.ipynb'")
 
 
-def test_a_restored_prompt_runs_nothing_and_expands_nothing(notebook: Callable[..., Notebook], tmp_path: Path) -> None:
+def test_a_restored_prompt_runs_nothing_and_expands_nothing(
+    notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
     """X03: what a file brings is text, for good."""
     first = notebook(path=tmp_path / "a.ipynb")
     first.ask("a", "{{ secret }} {u.__class__} {__import__('os').environ}", "--raw")
@@ -425,7 +452,9 @@ def test_a_restored_prompt_runs_nothing_and_expands_nothing(notebook: Callable[.
 # --- files --------------------------------------------------------------------------------------
 
 
-def test_save_and_load_carry_a_conversation(notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any) -> None:
+def test_save_and_load_carry_a_conversation(
+    notebook: Callable[..., Notebook], tmp_path: Path, capsys: Any
+) -> None:
     first = notebook().three()
     first.run("x", "%kimi system 'Be brief.'")
     first.run("x", '%kimi save "my talk 对话.json"')

@@ -218,7 +218,12 @@ def test_all_kinds_of_blocks_are_exported() -> None:
 def run_script(path: Path, url: str) -> str:
     ran = subprocess.run(
         [sys.executable, str(path)],
-        env={**os.environ, "KIMI_BASE_URL": url, "KIMI_API_KEY": "sk-of-the-user", "PYTHONIOENCODING": "utf-8"},
+        env={
+            **os.environ,
+            "KIMI_BASE_URL": url,
+            "KIMI_API_KEY": "sk-of-the-user",
+            "PYTHONIOENCODING": "utf-8",
+        },
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -240,7 +245,9 @@ def test_an_exported_script_asks_the_last_question_again(tmp_path: Path) -> None
         "tool_choice": {"type": "none"},
         "system": "Be brief.",
     }
-    told = conversation(turn("a"), turn("b", "a", settings=settings, messages=(user(quotes), *turn("b").messages[1:])))
+    told = conversation(
+        turn("a"), turn("b", "a", settings=settings, messages=(user(quotes), *turn("b").messages[1:]))
+    )
     write_text(tmp_path / "again.py", export_script(told))
     with serve(Simulator(speed=0)) as server:
         assert "simulator" in run_script(tmp_path / "again.py", server.url).lower()
@@ -288,7 +295,10 @@ def test_all_files_are_utf_8_whatever_the_machine_speaks(
 ) -> None:
     save_conversation(branched(), tmp_path / "a.json")
     (tmp_path / "f.jsonl").write_text(
-        json.dumps({"request": {"x": "你好"}, "status": 200, "headers": {}, "chunks": []}, ensure_ascii=False), "utf-8"
+        json.dumps(
+            {"request": {"x": "你好"}, "status": 200, "headers": {}, "chunks": []}, ensure_ascii=False
+        ),
+        "utf-8",
     )
     (tmp_path / "program.py").write_text(PROGRAM, "utf-8")
     ran = subprocess.run(

@@ -53,7 +53,9 @@ class Chat:
         """The notebook goes to a stranger, through a file, who restores it."""
         conversation, records = self.kimi.conversation, self.kimi.session.records
         outputs = [
-            new_output("display_data", {TWIN: twin_of(t, conversation, [r for r in records if r.turn == t.id])})
+            new_output(
+                "display_data", {TWIN: twin_of(t, conversation, [r for r in records if r.turn == t.id])}
+            )
             for t in conversation.turns.values()
         ]
         path = self._folder / f"mail {self._machines}.ipynb"
@@ -160,7 +162,9 @@ def test_s02_an_interrupt_in_a_tool_leaves_no_call_without_its_result(chat: Call
     assert told.kimi.conversation.turns[turn.id] == turn
 
 
-def test_s04_blocks_go_back_unchanged_inside_a_tool_round_and_after_a_restore(chat: Callable[..., Chat]) -> None:
+def test_s04_blocks_go_back_unchanged_inside_a_tool_round_and_after_a_restore(
+    chat: Callable[..., Chat],
+) -> None:
     empty = {"type": "thinking", "thinking": "", "signature": "c2ln"}
     calls = [*CALLS[:2], empty, CALLS[2]]
     told = chat(saying(*calls, stop_reason="tool_use"), reply("It rains."), reply("Hi"))
@@ -200,7 +204,9 @@ mishaps = st.sampled_from(
      "refusal", "redacted", "unsigned", "unknown", "pause x1", "pause", "stop-reason tool_use", "html"]
 )  # fmt: skip
 tools = st.sampled_from([[], [], [look], [look, fail], [look, stop], [stop]])
-hows = st.sampled_from(["", "", "", "append", "once", "new", "interrupt 0", "interrupt 1", "interrupt 3", "short"])
+hows = st.sampled_from(
+    ["", "", "", "append", "once", "new", "interrupt 0", "interrupt 1", "interrupt 3", "short"]
+)
 asks = st.tuples(st.just("ask"), mishaps, st.sampled_from([None, "1", "2", "3"]), hows, tools)
 others = st.sampled_from([("undo",), ("new",), ("restart",), ("restart",), ("mail",), ("compact",)])
 steps = st.one_of(asks, asks, asks, others, st.tuples(st.just("use"), st.integers(0, 9)))
@@ -208,8 +214,13 @@ steps = st.one_of(asks, asks, asks, others, st.tuples(st.just("use"), st.integer
 
 @given(st.lists(steps, max_size=9))
 @settings(deadline=None, max_examples=40)
-def test_whatever_happens_the_next_request_is_valid_and_nothing_is_lost(history: list[tuple[Any, ...]]) -> None:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, pytest.MonkeyPatch.context() as patch:
+def test_whatever_happens_the_next_request_is_valid_and_nothing_is_lost(
+    history: list[tuple[Any, ...]],
+) -> None:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("KIMI_MAGIC_HOME", str(Path(folder) / "home"))
         told = Chat(Path(folder), simulated)
         try:

@@ -30,7 +30,9 @@ def request(**more: Any) -> dict[str, Any]:
     return {**REQUEST, **more}
 
 
-def recording(asked: dict[str, Any] | None = None, words: str = "Because.", source: str = "a.jsonl") -> Recording:
+def recording(
+    asked: dict[str, Any] | None = None, words: str = "Because.", source: str = "a.jsonl"
+) -> Recording:
     message = Message("m1", "kimi-k3.1-pro", Message.from_dict({"content": words}).content, "end_turn")
     return replace(from_message(message, source), request=asked or REQUEST)
 
@@ -71,7 +73,10 @@ def test_a_recorded_message_streams_as_the_same_message() -> None:
 @given(st.text(max_size=200), st.text(max_size=100))
 @settings(deadline=None, max_examples=60)
 def test_any_text_streams_as_it_was(words: str, thought: str) -> None:
-    content = [{"type": "thinking", "thinking": thought, "signature": "s"}, {"type": "text", "text": words or "x"}]
+    content = [
+        {"type": "thinking", "thinking": thought, "signature": "s"},
+        {"type": "text", "text": words or "x"},
+    ]
     before = Message.from_dict({"content": content, "stop_reason": "end_turn"})
     assert [b.json for b in replayed(from_message(before, "")).content] == content
 
@@ -89,7 +94,11 @@ def test_a_recording_comes_in_pieces_with_a_pace() -> None:
 def test_the_latest_recording_of_the_same_request_counts() -> None:
     library = Library([recording(), recording(words="Rayleigh."), recording(request(system="Sing."))])
     asked = Request(
-        messages=(user("Why is the sky blue?"),), max_tokens=100, effort="low", system="Be brief.", stream=True
+        messages=(user("Why is the sky blue?"),),
+        max_tokens=100,
+        effort="low",
+        system="Be brief.",
+        stream=True,
     )
     found = library.find(asked.fingerprint())
     assert found is not None
@@ -129,9 +138,15 @@ def test_a_turn_answers_each_of_its_requests() -> None:
 # --- misses -------------------------------------------------------------------------------------
 
 DIFFERENCES: list[tuple[dict[str, Any], str]] = [
-    (request(model="kimi-k3.1-pro-highspeed"), "model: 'kimi-k3.1-pro-highspeed' here, 'kimi-k3.1-pro' there"),
+    (
+        request(model="kimi-k3.1-pro-highspeed"),
+        "model: 'kimi-k3.1-pro-highspeed' here, 'kimi-k3.1-pro' there",
+    ),
     (request(max_tokens=99), "max_tokens: 99 here, 100 there"),
-    (request(output_config={"effort": "max"}), 'output_config: {"effort": "max"} here, {"effort": "low"} there'),
+    (
+        request(output_config={"effort": "max"}),
+        'output_config: {"effort": "max"} here, {"effort": "low"} there',
+    ),
     (request(system=None), "system: null here, 'Be brief.' there"),
     (request(tools=[{"name": "f"}]), 'tools: [{"name": "f"}] here, null there'),
     (
@@ -145,8 +160,12 @@ DIFFERENCES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "words"), DIFFERENCES, ids=[words.partition(":")[0] for _, words in DIFFERENCES])
-def test_a_miss_shows_the_first_difference_to_the_nearest_recording(asked: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "words"), DIFFERENCES, ids=[words.partition(":")[0] for _, words in DIFFERENCES]
+)
+def test_a_miss_shows_the_first_difference_to_the_nearest_recording(
+    asked: dict[str, Any], words: str
+) -> None:
     error = Library([recording(request(messages=[user("Something else")])), recording()]).miss(asked)
     assert isinstance(error, ReplayError)
     assert f"The nearest recording (a.jsonl) differs in {words}." in str(error)
@@ -181,7 +200,9 @@ def test_a_miss_without_any_recording_says_how_to_get_one() -> None:
 def test_a_turn_without_its_context_is_still_named() -> None:
     library = Library()
     library.add_turn(turn("a", exchanges=(Exchange("f1", 1, {}),)), "b.ipynb")
-    assert "(b.ipynb) differs in what came before the prompt" in str(library.miss(request(messages=[user("a")])))
+    assert "(b.ipynb) differs in what came before the prompt" in str(
+        library.miss(request(messages=[user("a")]))
+    )
 
 
 def test_the_nearest_of_very_many_is_found() -> None:
@@ -195,7 +216,9 @@ def test_the_nearest_of_very_many_is_found() -> None:
 
 
 def test_a_cassette_is_lines_that_a_person_can_read() -> None:
-    made = Recording(REQUEST, ((0.0, "data: 深圳\n\n".encode()), (0.12345, b"\xff\n\n")), 200, {"set-cookie": "x"})
+    made = Recording(
+        REQUEST, ((0.0, "data: 深圳\n\n".encode()), (0.12345, b"\xff\n\n")), 200, {"set-cookie": "x"}
+    )
     line = to_line(made)
     assert line.count("\n") == 1
     assert "深圳" in line

@@ -83,7 +83,9 @@ def answering(content: bytes, **headers: str) -> httpx.MockTransport:
 
 def stream_bytes(line_end: str = "\n", words: str = "深圳🚀") -> bytes:
     events = [*reply(words).events]
-    lines = [f"event: {e['type']}{line_end}data: {json.dumps(e, ensure_ascii=False)}{line_end * 2}" for e in events]
+    lines = [
+        f"event: {e['type']}{line_end}data: {json.dumps(e, ensure_ascii=False)}{line_end * 2}" for e in events
+    ]
     return "".join(lines).encode()
 
 
@@ -95,7 +97,10 @@ MESSAGE = {
 REPLIES: dict[str, tuple[bytes, dict[str, str]]] = {
     "plain": (stream_bytes(), {"content-type": "text/event-stream"}),
     "CRLF": (stream_bytes("\r\n"), {"content-type": "text/event-stream"}),
-    "gzip": (gzip.compress(stream_bytes()), {"content-type": "text/event-stream", "content-encoding": "gzip"}),
+    "gzip": (
+        gzip.compress(stream_bytes()),
+        {"content-type": "text/event-stream", "content-encoding": "gzip"},
+    ),
     "JSON": (json.dumps(MESSAGE, ensure_ascii=False).encode(), {"content-type": "application/json"}),
 }
 
@@ -115,7 +120,9 @@ def test_a_reply_of_any_make_is_recorded_as_text(cassette: Path, kind: str) -> N
         assert recording.chunks[-1][1].endswith((b"\n\n", b"\r\n\r\n"))
 
 
-def test_a_reply_is_kept_when_it_is_closed_at_its_end_and_not_when_it_is_closed_before(cassette: Path) -> None:
+def test_a_reply_is_kept_when_it_is_closed_at_its_end_and_not_when_it_is_closed_before(
+    cassette: Path,
+) -> None:
     record = RecordTransport(cassette, SimulatorTransport(Simulator(speed=0)))
     with Client(KEY, URL, transport=record) as client:
         with client.stream(**ASK) as stream:
@@ -250,7 +257,9 @@ def test_auto_asks_once_and_only_never() -> None:
 
 def test_what_follows_a_replayed_turn_is_the_same_request() -> None:
     """All kinds of blocks come back verbatim, so the context of the next request is the same bytes."""
-    rich = replace(reply(), events=(reply().events[0], *[e for n, b in enumerate(BLOCKS) for e in whole(n, b)], *end()))
+    rich = replace(
+        reply(), events=(reply().events[0], *[e for n, b in enumerate(BLOCKS) for e in whole(n, b)], *end())
+    )
     server = Scripted([rich, reply("Yes.")])
     chat = chat_with(server)
     run(chat, "one", cell="1")
@@ -263,7 +272,9 @@ def test_what_follows_a_replayed_turn_is_the_same_request() -> None:
 
 
 def test_a_paused_turn_replays_all_its_requests() -> None:
-    server = Scripted([replace(reply("Half"), events=(*reply("Half").events[:-2], *end("pause_turn"))), reply("Whole")])
+    server = Scripted(
+        [replace(reply("Half"), events=(*reply("Half").events[:-2], *end("pause_turn"))), reply("Whole")]
+    )
     chat = chat_with(server)
     first = run(chat, "one", cell="1")
     again = run(chat, "one", cell="1", replay="only")
@@ -325,7 +336,9 @@ def test_nothing_may_be_asked_and_no_key_is_needed(kimi: Callable[..., Kimi]) ->
         chat.ask("Why?", replay="only")
 
 
-def test_a_cassette_is_recorded_and_then_replayed_without_a_key(kimi: Callable[..., Kimi], cassette: Path) -> None:
+def test_a_cassette_is_recorded_and_then_replayed_without_a_key(
+    kimi: Callable[..., Kimi], cassette: Path
+) -> None:
     chat = kimi()
     chat.ask("Not on tape")
     chat.record(cassette)
@@ -360,7 +373,9 @@ def test_a_recording_that_cannot_begin_leaves_all_as_it_was(kimi: Callable[..., 
     assert chat.ask("Why?").turn.status == "complete"
 
 
-def test_a_strange_file_beside_the_notebook_is_no_reason_to_fail(kimi: Callable[..., Kimi], here: Path) -> None:
+def test_a_strange_file_beside_the_notebook_is_no_reason_to_fail(
+    kimi: Callable[..., Kimi], here: Path
+) -> None:
     (here / "a.ipynb").write_text(f"not JSON, but it names {TWIN}", "utf-8")
     (here / "b.ipynb").write_bytes(b"\xff" * 100)
     (here / "c.ipynb").mkdir()
@@ -389,8 +404,17 @@ CELLS = [
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path, **environ: str) -> nbformat.NotebookNode:
-    client = NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
-    client.execute(env={**os.environ, "KIMI_MAGIC_SIMULATOR_SPEED": "0", "KIMI_MAGIC_HOME": str(folder / "home"), **environ})
+    client = NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(
+        env={
+            **os.environ,
+            "KIMI_MAGIC_SIMULATOR_SPEED": "0",
+            "KIMI_MAGIC_HOME": str(folder / "home"),
+            **environ,
+        }
+    )
     return notebook
 
 
@@ -433,7 +457,9 @@ def test_a_class_runs_the_teachers_notebook_without_key_and_network(lesson: Path
     replayed = texts(notebook)
     assert len(replayed) == 4
     for before, after in zip(taught_texts, replayed, strict=True):
-        badge, mark, rest = after.partition("[Replayed: this reply was recorded earlier, and nothing was asked now.]\n\n")
+        badge, mark, rest = after.partition(
+            "[Replayed: this reply was recorded earlier, and nothing was asked now.]\n\n"
+        )
         assert mark
         assert badge + rest == before
     opened = notebook.cells[-1].outputs[0].text.strip()
@@ -451,7 +477,12 @@ def test_a_changed_prompt_says_what_differs(lesson: Path) -> None:
 def test_nbval_runs_it_too(lesson: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", str(lesson)],
-        env={**os.environ, **OFFLINE, "KIMI_MAGIC_HOME": str(lesson.parent / "home"), "PYTHONWARNINGS": "ignore"},
+        env={
+            **os.environ,
+            **OFFLINE,
+            "KIMI_MAGIC_HOME": str(lesson.parent / "home"),
+            "PYTHONWARNINGS": "ignore",
+        },
         cwd=lesson.parent,
         capture_output=True,
         text=True,
@@ -464,7 +495,9 @@ def test_nbval_runs_it_too(lesson: Path) -> None:
 def test_auto_costs_nothing_where_nothing_changed(lesson: Path) -> None:
     notebook = nbformat.read(lesson, as_version=4)
     notebook.cells[5].source += " really?"
-    notebook.cells.append(new_code_cell("from kimi_magic import kimi\nprint([r['replayed'] for r in kimi.usage])"))
+    notebook.cells.append(
+        new_code_cell("from kimi_magic import kimi\nprint([r['replayed'] for r in kimi.usage])")
+    )
     execute(notebook, lesson.parent, KIMI_MAGIC_REPLAY="auto", KIMI_MAGIC_REPLAY_SPEED="0")
     assert notebook.cells[-1].outputs[0].text.strip() == "[True, True, True, False]"
 

@@ -21,7 +21,12 @@ from kimi_magic.transports import Server, serve
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # jupyter_client's own
 
 LOAD = "%load_ext kimi_magic\nfrom kimi_magic import kimi"
-CELLS = {"load": LOAD, "1": "%%kimi\nOne is red.", "2": "%%kimi\nTwo is blue.", "3": "%%kimi\nThree is green."}
+CELLS = {
+    "load": LOAD,
+    "1": "%%kimi\nOne is red.",
+    "2": "%%kimi\nTwo is blue.",
+    "3": "%%kimi\nThree is green.",
+}
 PROMPTS = ["One is red.", "Two is blue.", "Three is green."]
 
 
@@ -112,17 +117,26 @@ def test_a_kernel_that_was_killed_has_lost_nothing(start: Callable[..., Kernel])
 def test_what_the_user_changed_is_still_so(start: Callable[..., Kernel]) -> None:
     with start() as kernel:
         run(kernel, *CELLS)
-        for line in ("%kimi undo", "%kimi system Be brief.", "%%kimi -c 'beside it'\nElsewhere.", "%kimi use main"):
+        for line in (
+            "%kimi undo",
+            "%kimi system Be brief.",
+            "%%kimi -c 'beside it'\nElsewhere.",
+            "%kimi use main",
+        ):
             assert kernel.run(line, "x").error == ""
     with start() as kernel:
         run(kernel, "load")
         assert prompts(kernel) == PROMPTS[:2]
         assert kernel.value("kimi.conversation.system") == "Be brief."
         assert turns(kernel)[-1] == (PROMPTS[2], "undone")
-        assert kernel.value("[t.prompt for t in kimi.session.conversation('beside it').path()]") == ["Elsewhere."]
+        assert kernel.value("[t.prompt for t in kimi.session.conversation('beside it').path()]") == [
+            "Elsewhere."
+        ]
 
 
-def test_two_notebooks_and_two_unnamed_kernels_never_share(start: Callable[..., Kernel], tmp_path: Path) -> None:
+def test_two_notebooks_and_two_unnamed_kernels_never_share(
+    start: Callable[..., Kernel], tmp_path: Path
+) -> None:
     with start() as kernel:
         run(kernel, "load", "1")
     with start("b.ipynb") as kernel:
@@ -154,7 +168,9 @@ def headless(folder: Path, *sources: str, **environ: str) -> list[str]:
     """Run a notebook with nbclient; the user's prompts that its conversation ends with."""
     show = "import json; print(json.dumps([t.prompt for t in kimi.conversation.path()]))"
     notebook = new_notebook(cells=[new_code_cell(source) for source in (*sources, show)])
-    client = NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
     client.execute(
         env={
             **os.environ,

@@ -35,7 +35,9 @@ BLOCKS: list[dict[str, Any]] = [
     {
         "type": "web_search_tool_result",
         "tool_use_id": "s1",
-        "content": [{"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "EqgfCioIARgBIiQ3"}],
+        "content": [
+            {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "EqgfCioIARgBIiQ3"}
+        ],
     },
     {"type": "future_block", "x": None, "n": 2**60 + 1, "f": 1.0, "e": 1e22, "nested": {"a": [None, True]}},
     {
@@ -70,7 +72,9 @@ def cell(*turns: Turn, conversation: Conversation | None = None, **more: Any) ->
     """A cell whose outputs these turns are."""
     conversation = conversation or Conversation()
     outputs = [
-        new_output("display_data", {"text/plain": "a reply", TWIN: twin_of(t, conversation, more.get("records", ()))})
+        new_output(
+            "display_data", {"text/plain": "a reply", TWIN: twin_of(t, conversation, more.get("records", ()))}
+        )
         for t in turns
     ]
     return new_code_cell("%%kimi\n?", outputs=outputs)
@@ -140,7 +144,9 @@ def test_any_block_survives(tmp_path_factory: pytest.TempPathFactory, value: Any
 
 
 def test_half_a_surrogate_pair_survives(tmp_path: Path) -> None:
-    before = turn("a", messages=(user("\ud83d"), {"role": "assistant", "content": [{"type": "text", "text": "\ude80"}]}))
+    before = turn(
+        "a", messages=(user("\ud83d"), {"role": "assistant", "content": [{"type": "text", "text": "\ude80"}]})
+    )
     assert read_twins(saved(tmp_path, cell(before))).conversations["main"].turns["a"] == before
 
 
@@ -148,7 +154,9 @@ def test_half_a_surrogate_pair_survives(tmp_path: Path) -> None:
 
 
 def three(tmp_path: Path) -> Path:
-    return saved(tmp_path, *(cell(turn(n, p, m)) for n, p, m in [("a", None, 0), ("b", "a", 1), ("c", "b", 2)]))
+    return saved(
+        tmp_path, *(cell(turn(n, p, m)) for n, p, m in [("a", None, 0), ("b", "a", 1), ("c", "b", 2)])
+    )
 
 
 def twin(notebook: Any, number: int) -> dict[str, Any]:
@@ -293,7 +301,9 @@ def test_conversations_are_told_apart_and_a_turn_of_none_is_in_none(tmp_path: Pa
 # --- files --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": 3}', '{"cells": [{"outputs": [3]}]}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"cells": 3}', '{"cells": [{"outputs": [3]}]}', "\x00"]
+)
 def test_what_is_no_notebook_says_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(text, "utf-8")

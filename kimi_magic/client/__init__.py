@@ -8,6 +8,7 @@ drivers   the two classes
 """
 
 from ..keys import Key, find_key
+from .defaults import SIMULATOR_URL
 from .drivers import AsyncClient, Client
 from .exchange import Limits
 from .hosts import BASE_URLS, base_urls
@@ -15,6 +16,7 @@ from .streams import AsyncMessageStream, SyncMessageStream
 
 __all__ = [
     "BASE_URLS",
+    "SIMULATOR_URL",
     "AsyncClient",
     "AsyncMessageStream",
     "Client",

@@ -6,16 +6,17 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
 from ..errors import ConfigError, RequestError
-from ..keys import find_key
 from ..retry import Hosts, Policy
 from ..wire import Message, Request
+from .defaults import choose_server
 from .exchange import Exchange, Limits, Setup, build_request
-from .hosts import BASE_URLS, base_urls
+from .hosts import BASE_URLS
 from .lines import Line, Lines
 from .streams import AsyncMessageStream, SyncMessageStream
 
@@ -25,8 +26,12 @@ class _Base:
 
     api_key: else from the environment or the keyring (see `keys`).
     base_url: one URL or several, in order of preference (see `hosts`).
+    replay: a cassette; it answers, and nothing is asked.
+    transport: an httpx transport to send through instead of the network.
     policy, limits: patience with failures and with silence.
     clock: monotonic seconds.
+
+    Without a key, a base URL and a transport, the embedded simulator answers (see `defaults`).
     """
 
     def __init__(
@@ -34,14 +39,18 @@ class _Base:
         api_key: str | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
+        replay: str | Path | None = None,
+        transport: Any = None,
         policy: Policy | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         policy = policy or Policy()
+        server = choose_server(api_key, base_url, transport, replay)
+        self._transport = server.transport
         self._setup = Setup(
-            key=find_key(api_key),
-            hosts=Hosts(base_urls(base_url), policy.rest),
+            key=server.key,
+            hosts=Hosts(server.urls, policy.rest),
             policy=policy,
             limits=limits or Limits(),
             clock=clock,
@@ -79,7 +88,6 @@ class _Base:
 class Client(_Base):
     """The Messages API, blocking.
 
-    transport: an httpx transport to send through (replay, simulator …) instead of the network.
     sleep: waits so many seconds between two attempts.
     """
 
@@ -88,7 +96,6 @@ class Client(_Base):
         api_key: str | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
-        transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], object] | None = None,
         **settings: Any,
     ) -> None:
@@ -96,7 +103,7 @@ class Client(_Base):
         self._sleep = sleep
         self._lines = Lines()
         with _one_line():
-            self._http = httpx.Client(transport=transport)
+            self._http = httpx.Client(transport=self._transport)
 
     def create(self, request: Request | None = None, /, **fields: Any) -> Message:
         """Ask and wait for the whole reply.
@@ -137,14 +144,13 @@ class AsyncClient(_Base):
         api_key: str | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
-        transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         **settings: Any,
     ) -> None:
         super().__init__(api_key, base_url, **settings)
         self._sleep = sleep
         with _one_line():
-            self._http = httpx.AsyncClient(transport=transport)
+            self._http = httpx.AsyncClient(transport=self._transport)
 
     async def create(self, request: Request | None = None, /, **fields: Any) -> Message:
         """`Client.create`, awaited."""

@@ -6,14 +6,15 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from ..api import Kimi
-from ..config import SET_A_KEY
 from ..conversation import Turn
 from ..errors import OptionError
+from ..keys import SET_A_KEY
 from ..render import money as amount
-from ..usage import Record, totals
+from ..usage import Record
 from . import background, carrying, money
 from . import fix as fixing
 from .carrying import shortened as _short
@@ -68,14 +69,14 @@ def _history(kimi: Kimi, stage: Stage, words: list[str]) -> None:
 
 
 def _turn_row(turn: Turn, records: list[Record], now: datetime) -> dict[str, str]:
-    used = totals(records)
+    costs = [record.cost for record in records if record.cost is not None]
     return {
         "prompt": _short(turn.prompt),
         "reply": _short(turn.error or turn.text),
         "cell": (turn.cell or "")[:12],
-        "in": f"{used.input + used.cache_read + used.cache_write:,}",
-        "out": f"{used.output:,}",
-        "cost": amount(used.cost, used.currency) if used.requests > used.unknown else "?",
+        "in": f"{sum(record.prompt_tokens or 0 for record in records):,}",
+        "out": f"{sum(record.output or 0 for record in records):,}",
+        "cost": amount(sum(costs, Decimal(0)), records[-1].currency) if costs else "?",
         "age": age(now - turn.time),
     }
 

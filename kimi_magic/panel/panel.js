@@ -63,7 +63,7 @@ function wish(model, store, words) {
   store.error = "";
   store.pending.set(n, Date.now());
   model.send({ ...words, n });
-  setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), BUSY_AFTER);
+  setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), BUSY_AFTER + 50);
   return n;
 }
 

@@ -74,7 +74,7 @@ def efforts(records: Sequence[Record]) -> list[dict[str, str]]:
             if EFFORTS.get(r.effort or "max") == level
             and r.seconds
             and r.status == "complete"
-            and not r.replayed
+            and not (r.replayed or r.simulated)
         ]
         time = f"about {seconds(median(took))} here" if took else _COSTS_TIME[level]
         rows.append({"value": level, "label": f"{level} · {time}"})

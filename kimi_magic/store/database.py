@@ -72,10 +72,12 @@ class Store:
                 conversations[name] = _walkable(empty, turns, head, problems)
                 self._versions[notebook, name] = version
             rows = db.execute(
-                "SELECT number, json FROM requests WHERE notebook = ? ORDER BY number", (notebook,)
-            )
-            records = _records(rows, problems)
-        return Found(conversations, records=records, problems=tuple(problems))
+                "SELECT json FROM requests WHERE notebook = ? ORDER BY number", (notebook,)
+            ).fetchall()
+        records = money.read_records([text for (text,) in rows])
+        if len(records) < len(rows):
+            problems.append(f"{len(rows) - len(records)} usage records of the store cannot be read.")
+        return Found(conversations, records=tuple(records), problems=tuple(problems))
 
     def keep(
         self,
@@ -264,16 +266,6 @@ def _walkable(
         head = last.id if last is not None else None
         problems.append(f"Conversation {empty.name!r} goes on from the last turn that is whole in the store.")
     return replace(empty, turns=whole, head=head)
-
-
-def _records(rows: Iterable[tuple[int, str]], problems: list[str]) -> tuple[Record, ...]:
-    records = []
-    for number, text in rows:
-        try:
-            records.append(Record.from_json(parse(text)))
-        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
-            problems.append(f"Usage record {number} of the store was left out: {error!r}.")
-    return tuple(records)
 
 
 def _put_conversation(db: sqlite3.Connection, notebook: str, conversation: Conversation, version: int) -> int:

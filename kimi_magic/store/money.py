@@ -6,7 +6,7 @@ Functions over an open database; `Store` gives them their transactions.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -58,9 +58,13 @@ def find_records(db: sqlite3.Connection, selection: Selection) -> list[Record]:
         values += selection.models()
     conditions = f"WHERE {' AND '.join(where)}" if where else ""
     rows = db.execute(f"SELECT json FROM requests {conditions} ORDER BY number", values)  # noqa: S608 - ours
-    texts = [text for (text,) in rows]
+    return read_records([text for (text,) in rows])
+
+
+def read_records(texts: Sequence[str]) -> list[Record]:
+    """The records of rows, without those that cannot be read."""
     try:
-        return _RECORDS.decode(f"[{','.join(texts)}]")
+        return _RECORDS.decode(f"[{','.join(texts)}]")  # far faster than each for itself
     except msgspec.DecodeError:  # one of them was damaged, or written by somebody else
         return [record for text in texts for record in _readable(text)]
 

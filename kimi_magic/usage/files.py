@@ -33,7 +33,7 @@ def to_csv(records: Iterable[Record]) -> str:
 
 def from_csv(text: str) -> list[Record]:
     """The records of `to_csv`. Raises ValueError or KeyError for anything else."""
-    rows = csv.DictReader(io.StringIO(text))
+    rows = csv.DictReader(io.StringIO(text, newline=""))
     return [Record.from_json(dict(_typed(row))) for row in rows]
 
 
@@ -66,7 +66,7 @@ def to_jsonl(records: Iterable[Record]) -> str:
 
 def from_jsonl(text: str) -> list[Record]:
     """The records of `to_jsonl`. Raises ValueError or KeyError for anything else."""
-    return [Record.from_json(json.loads(line)) for line in text.splitlines() if line.strip()]
+    return [Record.from_json(json.loads(line)) for line in text.split("\n") if line.strip()]
 
 
 def write_records(records: Iterable[Record], path: str | Path) -> Path:
