@@ -82,6 +82,7 @@ class Reply:
     view: ReplyView
     value: Any = None
     """What a reply by a schema holds, as the schema's type."""
+    schema: Schema | None = None
 
     @property
     def text(self) -> str:
@@ -95,6 +96,11 @@ class Reply:
     def sources(self) -> list[Json]:
         """What the text cites: url and title each, in the order of their numbers."""
         return sources(self.turn.reply)
+
+    @property
+    def rows(self) -> list[Json]:
+        """The value as records: `pd.DataFrame(reply.rows)`. None without a schema."""
+        return self.schema.rows(self.value) if self.schema is not None else []
 
     @property
     def tool_calls(self) -> list[Json]:
@@ -360,7 +366,9 @@ class Kimi:
             self.refresh()
         assert stream.turn is not None
         shown = view_of(Ending(stream, ""), stream.notes)
-        return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
+        return Reply(
+            stream.turn, stream.message, tuple(stream.records), shown, stream.value, stream.plan.ask.schema
+        )
 
     def map(
         self, template: str, rows: Any, *, schema: Any = None, concurrency: int = 8, **options: Any
@@ -420,7 +428,9 @@ class Kimi:
             self.refresh()
         assert stream.turn is not None
         shown = view_of(Ending(stream, ""), stream.notes)
-        return Reply(stream.turn, stream.message, tuple(stream.records), shown, stream.value)
+        return Reply(
+            stream.turn, stream.message, tuple(stream.records), shown, stream.value, stream.plan.ask.schema
+        )
 
     def panel(self) -> Any:
         """The panel of this chat; the last value of a cell shows itself. Raises `ConfigError` where there

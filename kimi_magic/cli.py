@@ -75,12 +75,12 @@ def _lab(args: argparse.Namespace) -> int:
 
 
 def _put_notebooks(folder: Path) -> None:
-    """Copy the shipped notebooks into `folder`; what is there stays as it is."""
+    """Copy the shipped notebooks and their recordings into `folder`; what is there stays as it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for notebook in _shipped().glob("*.ipynb"):
-            if not (folder / notebook.name).exists():
-                shutil.copyfile(notebook, folder / notebook.name)
+        for file in [*_shipped().glob("*.ipynb"), *_shipped().glob("*.jsonl")]:
+            if not (folder / file.name).exists():
+                shutil.copyfile(file, folder / file.name)
     except OSError as error:
         raise ConfigError(
             f"The notebooks cannot be put into {folder}: {error.strerror}.",

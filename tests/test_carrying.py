@@ -202,9 +202,9 @@ def test_append_once_and_new(note: Notebook) -> None:
     note.ask("o", "Beside it?", "--once")
     assert note.sent() == ["Beside it?"]
     assert len(note.path_now) == 4
-    assert read_twins(note.save(Path("a.ipynb"))).conversations["main"].turns.keys() == set(
+    assert read_twins(note.save(Path("a.ipynb"))).conversations["main"].turns.keys() == {
         t.id for t in note.kimi.conversation.path()
-    ) - {list(note.kimi.conversation.turns)[1]}  # the appended one took the place of its output
+    } - {list(note.kimi.conversation.turns)[1]}  # the appended one took the place of its output
     note.ask("n", "Afresh?", "--new")
     assert note.path_now == ["Afresh?"]
     assert "Undone" in note.reads("a")

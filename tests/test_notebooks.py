@@ -1,4 +1,7 @@
-"""The shipped notebooks run from top to bottom, offline, and are committed clean."""
+"""The shipped notebooks run from top to bottom, offline, and are committed clean.
+
+The lesson replays recordings: `python tests/test_notebooks.py` makes them anew.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,25 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+OFFLINE = {
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1",
+    "KIMI_MAGIC_REPLAY_SPEED": "0",
+}
+CASSETTE = "teaching.jsonl"
 
 
-def test_there_is_a_quickstart() -> None:
-    assert "quickstart.ipynb" in [path.name for path in NOTEBOOKS]
+def run(notebook: nbformat.NotebookNode, folder: Path, **environ: str) -> None:
+    """Run it where it lies, in a kernel that has nobody to ask."""
+    client = NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(env={**os.environ, **OFFLINE, **environ})
+
+
+def test_there_is_a_quickstart_and_a_lesson() -> None:
+    assert {"quickstart.ipynb", "teaching.ipynb"} <= {path.name for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -34,7 +51,7 @@ def test_nbval_runs_the_notebook(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_warns_of_nothing_and_each_reply_says_who_answered(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    run(notebook, path.parent)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert [o.text for o in outputs if o.get("name") == "stderr"] == []
     replies = [o.data for o in outputs if "application/vnd.kimi-magic.turn+json" in getattr(o, "data", {})]
@@ -52,3 +69,17 @@ def test_the_notebook_is_committed_without_outputs_and_for_any_python(path: Path
     for cell in notebook.cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
+
+
+def record() -> None:
+    """Write the recordings of the lesson."""
+    folder = NOTEBOOKS[0].parent
+    notebook = nbformat.read(folder / "teaching.ipynb", as_version=4)
+    (folder / CASSETTE).unlink(missing_ok=True)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace(f"%kimi replay only {CASSETTE}", f"%kimi record {CASSETTE}")
+    run(notebook, folder, KIMI_MAGIC_STORE="off", KIMI_MAGIC_SIMULATOR="always")
+
+
+if __name__ == "__main__":
+    record()

@@ -62,7 +62,7 @@ def test_what_was_recorded_is_replayed_the_same(cassette: Path) -> None:
         again = client.create(**ASK, system="Be brief.")
         assert again == second
         assert again.request_id == second.request_id
-        with pytest.raises(ReplayError, match="system: 'Sing.' here, "):
+        with pytest.raises(ReplayError, match=r"system: 'Sing\.' here, "):
             client.create(**ASK, system="Sing.")
     assert len(cassette.read_text("utf-8").splitlines()) == 2
 
@@ -160,9 +160,9 @@ def test_failures_of_the_network_stay_what_they_are(cassette: Path) -> None:
         raise httpx.ConnectError("refused", request=request)
 
     record = RecordTransport(cassette, httpx.MockTransport(refuse))
-    with Client(KEY, URL, transport=record, policy=Policy(tries=1)) as client:
-        with pytest.raises(KimiError, match="No connection to http://server.test"):
-            client.create(**ASK)
+    client = Client(KEY, URL, transport=record, policy=Policy(tries=1))
+    with client, pytest.raises(KimiError, match="No connection to http"):
+        client.create(**ASK)
 
 
 def test_no_piece_of_the_key_is_in_a_cassette(cassette: Path) -> None:
@@ -205,7 +205,9 @@ def test_several_kernels_may_write_one_cassette(cassette: Path) -> None:
         "from kimi_magic.transports import *\n"
         "t = RecordTransport(sys.argv[1], SimulatorTransport(Simulator(speed=0)))\n"
         "with Client('sk-test-key', 'http://s.test', transport=t) as c:\n"
-        "  for n in range(20): c.create(messages=[{'role': 'user', 'content': f'{sys.argv[2]} {n} [[simulate: long 9 KB]]'}], max_tokens=9000)"
+        "  for n in range(20):\n"
+        "    prompt = f'{sys.argv[2]} {n} [[simulate: long 9 KB]]'\n"
+        "    c.create(messages=[{'role': 'user', 'content': prompt}], max_tokens=9000)\n"
     )
     processes = [subprocess.Popen([sys.executable, "-c", program, str(cassette), name]) for name in "ab"]
     assert [process.wait() for process in processes] == [0, 0]
@@ -217,13 +219,13 @@ def test_a_replay_takes_the_time_that_was_recorded_or_none() -> None:
     slow = Recording({"a": 1}, ((0.0, b": a\n\n"), (3600.0, b": b\n\n")))
     with httpx.Client(transport=ReplayTransport(Library([slow]), speed=0)) as client:
         assert client.post(URL, json={"a": 1}).content == b": a\n\n: b\n\n"
-    with httpx.Client(transport=ReplayTransport(Library([slow]), speed=1)) as client:
-        with client.stream("POST", URL, json={"a": 1}) as response:
-            pieces = response.iter_raw()
-            assert next(pieces) == b": a\n\n"
-            threading.Timer(0.05, response.close).start()
-            with pytest.raises(httpx.HTTPError):
-                next(pieces)
+    client = httpx.Client(transport=ReplayTransport(Library([slow]), speed=1))
+    with client, client.stream("POST", URL, json={"a": 1}) as response:
+        pieces = response.iter_raw()
+        assert next(pieces) == b": a\n\n"
+        threading.Timer(0.05, response.close).start()
+        with pytest.raises(httpx.HTTPError):
+            next(pieces)
 
 
 # --- a session ----------------------------------------------------------------------------------

@@ -198,7 +198,8 @@ def test_f03_headless_runs_without_a_name_are_each_alone(tmp_path: Path) -> None
 
 
 def test_loops_and_two_questions_in_a_cell_have_a_turn_each(tmp_path: Path) -> None:
-    loop = "for n in range(2):\n    get_ipython().run_cell_magic('kimi', '', f'Number {n}.')\nkimi.ask('And this.');"
+    loop = "for n in range(2):\n    get_ipython().run_cell_magic('kimi', '', f'Number {n}.')\n"
+    loop += "kimi.ask('And this.');"
     named = {"KIMI_MAGIC_NOTEBOOK": str(tmp_path / "a.ipynb")}
     for _ in range(2):
         assert headless(tmp_path, LOAD, loop, **named) == ["Number 0.", "Number 1.", "And this."]

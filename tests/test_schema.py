@@ -113,6 +113,20 @@ def test_a_type_goes_out_in_the_dialect_and_comes_back_as_its_value(kind: Any, t
     assert json.dumps(Schema.of(kind).json) == json.dumps(schema.json)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "rows"),
+    [
+        (list[City], [City(name="x")], [{"name": "x", "pop": None}]),
+        (Point, Point(1.0), [{"x": 1.0, "y": 0.0}]),
+        (list[Label], [Label.bad], [{"value": Label.bad}]),
+        (PLAIN, {"n": 3}, [{"n": 3}]),
+        (list[City], [], []),
+    ],
+)
+def test_a_value_is_records_for_a_frame(kind: Any, value: Any, rows: list[dict[str, Any]]) -> None:
+    assert Schema.of(kind).rows(value) == rows
+
+
 def test_a_schema_stays_one() -> None:
     schema = Schema.of(City)
     assert Schema.of(schema) is schema

@@ -499,7 +499,7 @@ def test_a_list_comes_back_as_one_and_is_shown_as_a_table(chat: Any) -> None:
     sent = server.requests[0]["output_config"]["format"]
     assert sent["type"] == "json_schema"
     assert sent["schema"]["type"] == "object"
-    frame = pd.DataFrame([city.model_dump() for city in answer.value])
+    frame = pd.DataFrame(answer.rows)
     assert list(frame.columns) == ["name", "pop"]
     assert pd.isna(frame["pop"][0])
     data = answer._repr_mimebundle_()

@@ -141,6 +141,13 @@ def test_a_function_without_parameters_has_a_closed_empty_object() -> None:
     }
 
 
+def test_what_a_typed_dict_needs_is_required() -> None:
+    first, nothing = Tool.of(book).input_schema["properties"]["options"]["anyOf"]
+    assert nothing == {"type": "null"}
+    assert first["required"] == ["site"]
+    assert set(first["properties"]) == {"site", "low"}
+
+
 def test_a_default_that_json_cannot_write_is_left_out() -> None:
     def f(x: Any = object()) -> None:  # noqa: B008 - as people write it
         pass
@@ -155,7 +162,7 @@ class Node(BaseModel):
 def grows(node: Node) -> None: ...
 
 
-def takes_a_lock(lock: threading.Lock) -> None: ...  # type: ignore[valid-type]  # a factory, on some versions
+def takes_a_lock(lock: threading.Event) -> None: ...
 
 
 def takes_nothing_known(x: "Unknown") -> None: ...  # type: ignore[name-defined]  # noqa: F821, UP037 - a slip

@@ -68,10 +68,14 @@ def _columns(schema: Schema | None) -> dict[str, str]:
 
 
 def _plain_type(schema: Mapping[str, Any]) -> str:
-    """The type of a scalar, whether it may be null or not; else nothing."""
-    kinds = [_plain_type(one) for one in schema.get("anyOf", ())] or [schema.get("type", "")]
-    flat = [kind for one in kinds for kind in (one if isinstance(one, list) else [one]) if kind != "null"]
-    return flat[0] if len(set(flat)) == 1 else ""
+    """The type of a scalar, whether it may be null or not."""
+    if "anyOf" in schema:
+        kinds = [_plain_type(one) for one in schema["anyOf"]]
+    else:
+        given = schema.get("type", "any")
+        kinds = given if isinstance(given, list) else [given]
+    real = set(kinds) - {"null"}
+    return real.pop() if len(real) == 1 else "any"
 
 
 def _values(rows: Rows, run: Run, schema: Schema | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

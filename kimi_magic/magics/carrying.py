@@ -127,5 +127,5 @@ def _path(words: Sequence[str], usage: str) -> Path:
 
 def shortened(text: str, width: int = 48) -> str:
     """One line of at most `width` characters."""
-    line = " ".join(text[: 40 * width].split())  # more is not worth looking at
+    line = " ".join(text[: 8 * width].split())  # more is not worth looking at
     return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -27,8 +27,9 @@ _LOOKED_AT = 20_000  # values, in all
 _DEEPEST = 5
 _PLAIN = re.compile(r"[^\W\d]+")
 
-_LITERAL = re.compile(
-    r"""(?P<before>(?P<name>[\w.-]+)["'\]]*\s*(?::\s*[\w\[\]., |]+?)?\s*[=:]\s*[rbfuRBFU]{0,2})"""
+_LITERAL = re.compile(  # bounded everywhere: a long run of dashes is looked at once
+    r"""(?P<before>(?<![\w.-])(?P<name>[\w.-]{1,80})["'\]]{0,3}\s{0,9}"""
+    r"""(?::\s?[\w\[\]., |]{1,60}?)?[=:]\s{0,9}[rbfuRBFU]{0,2})"""
     r"""(?P<quote>\"{3}|'{3}|["'])(?P<text>(?:(?<=\"{3}|'{3})(?s:.)*?)|(?:\\.|[^\\\n])*?)(?P=quote)"""
 )
 _FORMS = re.compile(

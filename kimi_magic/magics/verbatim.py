@@ -21,7 +21,8 @@ def whole_cell(lines: list[str]) -> list[str]:
     begin = re.match(r"%%kimi(?:\s+|$)", lines[first]) if lines else None
     if begin is None:
         return lines
-    options, body = lines[first][begin.end() :].rstrip(), "".join(lines[first + 1 :])
+    options = lines[first][begin.end() :].rstrip()
+    body = "".join(lines[first + 1 :]) or "\n"  # an empty one IPython would refuse, in its own words
     return [f"get_ipython().run_cell_magic('kimi', {options!r}, {body!r})\n"]
 
 

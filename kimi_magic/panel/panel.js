@@ -70,9 +70,11 @@ function wish(model, store, words) {
 function send(model, store) {
   const form = store.form;
   if (!form.prompt.trim() || store.dead) return;
+  const defaults = store.state?.defaults ?? {};
+  const chosen = (name) => (form[name] === defaults[name] ? null : form[name]);
   const words = {
     do: store.editing ? "again" : "ask", turn: store.editing, prompt: form.prompt,
-    model: form.model, effort: form.effort, cache: form.cache,
+    model: chosen("model"), effort: chosen("effort"), cache: chosen("cache"),
     max_tokens: parseInt(form.max_tokens, 10) || null,
     search: form.searches ? parseInt(form.search, 10) || 5 : null,
     tools: form.tools, files: form.files,

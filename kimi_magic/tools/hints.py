@@ -71,7 +71,7 @@ def _adapter(hint: Any, where: str) -> TypeAdapter[Any]:
         schema_of(made)
     except PydanticUndefinedAnnotation as error:
         raise ValueError(f"{_of(where)}{name_of(hint)}: the name {error.name!r} is not defined") from error
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError, ValueError) as error:
         if getattr(error, "code", None) == "typed-dict-version":
             raise ValueError(
                 f"{_of(where)}{name_of(hint)} has a field that is a typing.TypedDict, and before Python 3.12"
@@ -155,6 +155,15 @@ def _described(parameter: Parameter) -> str | None:
     return next((extra for extra in extras if isinstance(extra, str)), parameter.description) or None
 
 
+def _member(kind: Any, required: bool) -> Any:
+    """The hint of a TypedDict's key. What it says itself counts: where it was written as text, the class
+    does not know of it."""
+    if typing.get_origin(kind) in (typing.Required, typing.NotRequired):
+        required = typing.get_origin(kind) is typing.Required
+        (kind,) = typing.get_args(kind)
+    return _current(kind) if required else typing.NotRequired[_current(kind)]
+
+
 def _current(hint: Any) -> Any:
     """The type with each `typing.TypedDict` as pydantic takes it: before Python 3.12 it takes only that
     of typing_extensions, which is the same but for what it remembers."""
@@ -164,10 +173,7 @@ def _current(hint: Any) -> Any:
         import typing_extensions
 
         annotations = typing.get_type_hints(hint, include_extras=True)
-        fields = {
-            key: _current(kind) if key in hint.__required_keys__ else typing.NotRequired[_current(kind)]
-            for key, kind in annotations.items()
-        }
+        fields = {key: _member(kind, key in hint.__required_keys__) for key, kind in annotations.items()}
         make: Any = typing_extensions.TypedDict  # called, since the fields are known at run time only
         made = make(hint.__name__, fields)
         made.__doc__ = hint.__doc__

@@ -17,7 +17,7 @@ import inspect
 import io
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 _TICK = 0.05  # seconds between two looks of the waiting thread
@@ -26,8 +26,9 @@ _GRACE = 1.0  # seconds for a cancelled coroutine to tidy up
 _printing: contextvars.ContextVar[io.StringIO | None] = contextvars.ContextVar("printing", default=None)
 
 
-class _StandIn(io.TextIOBase):
-    """Writes to the buffer of the context that runs, else to the stream that it stands in for."""
+class _StandIn:
+    """Writes to the buffer of the context that runs, else to the stream that it stands in for. No file of
+    `io`: those close what they hold when they go."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -36,14 +37,12 @@ class _StandIn(io.TextIOBase):
         buffer = _printing.get()
         return self._stream.write(text) if buffer is None else buffer.write(text)
 
-    def flush(self) -> None:
-        self._stream.flush()
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
     def isatty(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
+        return _printing.get() is None and self._stream.isatty()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

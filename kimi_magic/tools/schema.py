@@ -37,6 +37,7 @@ class Schema:
     """As a request has it, in the server's dialect."""
     is_wrapped: bool
     _check: Callable[[Any], Any]
+    _plain: Callable[[Any], Any]
 
     @classmethod
     def of(cls, type: Any) -> Schema:
@@ -57,7 +58,7 @@ class Schema:
             written, wrapped = _written(hints.schema_of(adapter))
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"{hints.name_of(type)} cannot be a schema: {error}.") from error
-        return cls(type, hints.name_of(type), written, wrapped, _by_type(adapter))
+        return cls(type, hints.name_of(type), written, wrapped, _by_type(adapter), adapter.dump_python)
 
     @classmethod
     def _of_json(cls, schema: Json) -> Schema:
@@ -68,7 +69,7 @@ class Schema:
             check = _by_schema(schema)
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"The JSON Schema cannot be used: {error}.") from error
-        return cls(schema, str(schema.get("title") or "JSON"), written, wrapped, check)
+        return cls(schema, str(schema.get("title") or "JSON"), written, wrapped, check, lambda value: value)
 
     def read(self, text: str, message: Message | None = None) -> Any:
         """The typed value of a reply. message: the reply, for its stop reason; every error carries it.
@@ -91,6 +92,12 @@ class Schema:
                 error = InvalidReplyError(f"The reply does not fit the schema {self.name}: {fault}.")
         error.partial = message
         raise error
+
+    def rows(self, value: Any) -> list[Json]:
+        """A value of this schema as records, one each for a list of objects: what a DataFrame takes."""
+        plain = self._plain(value)
+        items = plain if isinstance(plain, list) else [plain]
+        return [item if isinstance(item, dict) else {KEY: item} for item in items]
 
     def _value(self, text: str) -> Any:
         fenced = _FENCED.fullmatch(text)

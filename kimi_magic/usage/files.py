@@ -22,8 +22,8 @@ FORMATS = (".csv", ".jsonl")
 
 def to_csv(records: Iterable[Record]) -> str:
     """A header and a line a record."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)  # RFC 4180: lines end with CR LF, and fields with either are quoted
     writer.writerow(FIELDS)
     for record in records:
         row = record.to_json()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def appending(folder: Path) -> tuple[float, float]:
 
 
 def growing(folder: Path) -> list[tuple[int, float, float]]:
-    """Turn → CPU milliseconds of a whole turn in a notebook, and of the client alone with the same request."""
+    """Turn → CPU milliseconds of a whole turn in a notebook, and of the client alone for its request."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -168,10 +169,14 @@ def growing(folder: Path) -> list[tuple[int, float, float]]:
             server.bodies.clear()
             if number in (20, 250, 500, TURNS):
                 request = Request(messages=(*kimi.messages, user("?")))
-                alone = cpu(lambda r=request: asyncio.run(server.client().create(r)), 15)  # type: ignore[misc]
+                alone = cpu(partial(_ask, server, request), 15)
                 rows.append((number, statistics.median(took[-15:]) * 1e3, alone))
     kimi.close()
     return rows
+
+
+def _ask(server: Scripted, request: Request) -> None:
+    asyncio.run(server.client().create(request))
 
 
 def main() -> None:
@@ -189,7 +194,8 @@ def main() -> None:
     print(f"| a turn kept with its usage | {ours:.3f} ms ({ours / bare:.2f} ×) | 2 × |")
     for number, whole, alone in rows:
         print(
-            f"| turn {number:,} in a notebook | {whole:.1f} ms CPU; the client alone {alone:.1f} | flat beyond it |"
+            f"| turn {number:,} in a notebook | {whole:.1f} ms CPU;"
+            f" the client alone {alone:.1f} | flat beyond it |"
         )
 
 

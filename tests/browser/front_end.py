@@ -207,8 +207,7 @@ class FrontEnd:
 
     def restart(self) -> None:
         """What the front end's restart does; the kernel is idle again afterwards."""
-        kernel = self.page.evaluate("() => front().kernel()")
-        self.server.request("POST", f"/api/kernels/{kernel}/restart")
+        self.page.evaluate("() => front().restart()")
         self.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
 
     def output(self, cell: int) -> Locator:
@@ -250,6 +249,8 @@ _HELPERS = """() => {
       done: i => model(i).executionCount != null && (model(i).executionState ?? 'idle') === 'idle',
       outputs: i => model(i).outputs.toJSON(),
       trusted: i => model(i).trusted,
+      restart: () => session.session.kernel.restart(),
+      subshells: on => { session.session.kernel.commsOverSubshells = on ? 'perCommTarget' : 'disabled'; },
       source: i => model(i).sharedModel.getSource(),
       kinds: () => notebook.widgets.map(w => w.model.type),
       setSource: (i, source) => model(i).sharedModel.setSource(source),

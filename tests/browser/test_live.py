@@ -29,7 +29,8 @@ def test_what_a_reader_opened_or_selected_stays_while_the_reply_streams(front: F
     text = front.output(1).locator(".kimi-text")
     text.locator("p").first.wait_for()
     front.page.evaluate(
-        "i => { const p = document.querySelectorAll('.jp-Notebook .jp-Cell')[i].querySelector('.kimi-text p');"
+        "i => { const p = document"
+        ".querySelectorAll('.jp-Notebook .jp-Cell')[i].querySelector('.kimi-text p');"
         " getSelection().selectAllChildren(p); window.selected = getSelection().toString(); }",
         1,
     )

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.browser
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SAID = "no model has read this"
+INTERRUPTED = "Interrupted: what had arrived is kept here"
 
 
 def load(speed: int = 0) -> str:
@@ -39,6 +40,34 @@ def picture(front: FrontEnd, name: str) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     front.page.wait_for_timeout(300)  # for the front end to lay it out
     front.page.screenshot(path=PICTURES / f"{front.server.app}-panel-{name}.png")
+
+
+def see(front: FrontEnd, panel: Panel) -> None:
+    """Light and dark, wide and narrow; all of it can be reached by Tab, and says what it is."""
+    if front.server.app == "lab":
+        front.command("application:toggle-left-area")
+    backgrounds = set()
+    for theme in ("light", "dark"):
+        front.theme(dark=theme == "dark")
+        backgrounds.add(panel.root.evaluate("e => getComputedStyle(e).backgroundColor"))
+        for size, width in {"wide": 1280, "narrow": 480}.items():
+            front.page.set_viewport_size({"width": width, "height": 1400})
+            panel.root.scroll_into_view_if_needed()
+            picture(front, f"{theme}-{size}")
+            assert panel.root.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+    assert len(backgrounds) == 2
+    front.theme(dark=False)
+    if front.server.app == "lab":
+        front.command("application:toggle-left-area")
+    names = panel.root.evaluate(
+        "root => [...root.querySelectorAll('button, select, input, textarea')]"
+        ".map(e => (e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim())"
+    )
+    assert all(names)
+    panel.prompt.fill("x")
+    panel.prompt.press("Tab")
+    assert panel.button("Send").evaluate("e => e === document.activeElement")
+    panel.prompt.fill("")
 
 
 def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None:
@@ -76,6 +105,7 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     assert panel.prompt.input_value() == "{{ nothing_here }}"
     panel.prompt.fill("")
 
+    see(front, panel)
     panel.turns.nth(1).get_by_role("button", name="Insert as cell").click()
     front.page.wait_for_function("() => front().kinds().length === 4")
     assert "Counter" in front.page.evaluate("() => front().source(2)")
@@ -96,7 +126,7 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
 def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     front.open(
         [
-            load(200),
+            load(500),
             "%kimi panel",
             "%%kimi\nAsked in a cell: a table please.\n\n|a|b|\n|-|-|\n|1|2|",
             "from kimi_magic import kimi\nkimi.panel()",
@@ -127,40 +157,50 @@ def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
 
 
 def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> None:
-    front.open(
-        [
-            load(300),
-            "%kimi panel",
-            "import time; time.sleep(60)",
-            "%%kimi -e low\nLong? [[simulate: silence]]",
-        ]
-    )
+    """Where kernel and front end have no subshells, a message of the panel waits until the cell ends."""
+    sleeping = "import time\nprint('sleeps', flush=True)\ntime.sleep(60)"
+    front.open([load(500), "%kimi panel", sleeping, sleeping, "%%kimi -e low\nLong? [[simulate: silence]]"])
     for cell in (0, 1):
         front.run(cell)
     panel = Panel(front, 1)
+    status = panel.root.get_by_role("status")
+    running = panel.root.locator(".kimi-running").get_by_text(SAID)
+
     panel.ask("Nobody runs. [[simulate: silence]]")
-    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    running.wait_for()
     panel.button("Stop").click()
-    expect(panel.turns.nth(0)).to_contain_text("Interrupted: what had arrived is kept here")
+    expect(panel.turns.nth(0)).to_contain_text(INTERRUPTED)
 
-    panel.ask("Again. [[simulate: silence]]")
-    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    panel.ask("A cell runs. [[simulate: silence]]")
+    running.wait_for()
     front.start(2)
-    front.page.wait_for_function("() => front().status() === 'busy'")
+    front.output(2).get_by_text("sleeps").wait_for()
     panel.button("Stop").click()
-    expect(panel.root.get_by_role("status")).to_contain_text("The kernel is busy with a cell")
-    panel.button("Interrupt the cell").click()
+    expect(panel.turns.nth(1)).to_contain_text(INTERRUPTED)
+    assert front.is_running(2)
+    front.interrupt()
     front.wait(2)
-    assert front.outputs(2)[-1]["ename"] == "KeyboardInterrupt"
-    expect(panel.turns.nth(1)).to_contain_text("Interrupted: what had arrived is kept here")
-    expect(panel.root.get_by_role("status")).to_have_text("")
 
-    front.start(3)  # a cell's own reply: the panel's Stop is the kernel's interrupt
-    panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+    front.page.evaluate("() => front().subshells(false)")
+    panel.ask("A cell runs, and the kernel hears nothing. [[simulate: silence]]")
+    running.wait_for()
+    front.start(3)
+    front.output(3).get_by_text("sleeps").wait_for()
     panel.button("Stop").click()
+    expect(status).to_contain_text("The kernel is busy with a cell")
+    picture(front, "busy")
+    panel.button("Interrupt the cell").click()
     front.wait(3)
-    assert front.outputs(3)[-1]["ename"] == "Interrupted"
-    expect(panel.turns.nth(2)).to_contain_text("Interrupted: what had arrived is kept here")
+    assert front.outputs(3)[-1]["ename"] == "KeyboardInterrupt"
+    expect(panel.turns.nth(2)).to_contain_text(INTERRUPTED)
+    expect(status).to_have_text("")
+
+    front.start(4)  # a cell's own reply: the panel's Stop is the kernel's interrupt
+    running.wait_for()
+    panel.button("Stop").click()
+    front.wait(4)
+    assert front.outputs(4)[-1]["ename"] == "Interrupted"
+    expect(panel.turns.nth(3)).to_contain_text(INTERRUPTED)
 
 
 def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: FrontEnd) -> None:
@@ -195,41 +235,3 @@ def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: Fr
     front.set_source(1, "from kimi_magic import kimi\nprint(len(kimi.usage))")
     front.run(1)
     assert front.outputs(1)[0]["text"] == "1\n"
-
-
-def test_how_it_looks(front: FrontEnd) -> None:
-    front.open([load(), "%kimi panel"])
-    for cell in (0, 1):
-        front.run(cell)
-    if front.server.app == "lab":
-        front.command("application:toggle-left-area")
-    panel = Panel(front, 1)
-    panel.ask("Explain the Gini coefficient with a formula and Python code.")
-    panel.turns.first.locator("mjx-container").first.wait_for()
-    panel.ask("用公式解释基尼系数。")
-    expect(panel.turns).to_have_count(2)
-    panel.settings.click()
-    backgrounds = set()
-    for theme in ("light", "dark"):
-        front.theme(dark=theme == "dark")
-        backgrounds.add(panel.root.evaluate("e => getComputedStyle(e).backgroundColor"))
-        for size, width in {"wide": 1280, "narrow": 480}.items():
-            front.page.set_viewport_size({"width": width, "height": 1400})
-            front.page.wait_for_timeout(300)
-            panel.root.scroll_into_view_if_needed()
-            assert panel.root.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
-            picture(front, f"{theme}-{size}")
-    assert len(backgrounds) == 2
-    front.theme(dark=False)
-    if front.server.app == "lab":
-        front.command("application:toggle-left-area")
-
-    # Everything can be reached by Tab, and says what it is.
-    names = panel.root.evaluate(
-        "root => [...root.querySelectorAll('button, select, input, textarea')]"
-        ".map(e => (e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim())"
-    )
-    assert all(names)
-    panel.prompt.fill("x")
-    panel.prompt.press("Tab")
-    assert panel.button("Send").evaluate("e => e === document.activeElement")
