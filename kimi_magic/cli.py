@@ -133,7 +133,9 @@ def _usage(args: argparse.Namespace) -> int:
     try:
         found = UsageTable((), store.records).all(since=args.since, notebook=args.notebook, model=args.model)
     except ValueError:
-        raise OptionError(f"--since takes a time, not {args.since!r}.", hint="2026-11-30, today, 7d …") from None
+        raise OptionError(
+            f"--since takes a time, not {args.since!r}.", hint="2026-11-30, today, 7d …"
+        ) from None
     finally:
         store.close()
     if args.save:

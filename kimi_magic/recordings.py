@@ -72,17 +72,19 @@ class Library:
 
     def add_turn(self, turn: Turn, source: str, before: Callable[[], Iterable[Json]] | None = None) -> None:
         """The replies of a turn. before: gives the messages ahead of it, where they are known."""
-        for number, (found, message) in enumerate(turn.recorded()):
+        recorded = turn.recorded()
+        asked = _asked(turn, len(recorded))
+        for number, (found, message) in enumerate(recorded):
 
-            def request(is_first: bool = number == 0) -> Json:
-                if before is None or not is_first:
+            def request(number: int = number) -> Json:
+                if before is None or not asked[number]:
                     return {}
-                return {**turn.settings, "messages": [*before(), turn.messages[0]]}
+                return {**turn.settings, "messages": [*before(), *asked[number]]}
 
             def recording(message: Message = message) -> Recording:
                 return from_message(message, source, simulated=turn.simulated)
 
-            question = _text(turn.messages[0]["content"]) if number == 0 else ""
+            question = _text(asked[number][-1]["content"]) if asked[number] else ""
             self._put(found, _Entry(source, question, request, recording))
 
     def _put(self, found: str, entry: _Entry) -> None:
@@ -114,6 +116,15 @@ class Library:
             f" {differs}.",
             hint="Change it back, or run the cell once with --replay auto and a key.",
         )
+
+
+def _asked(turn: Turn, requests: int) -> list[tuple[Json, ...]]:
+    """Of each request that the turn took, the turn's messages in it; empty where that cannot be told (a
+    paused reply is one message of several requests)."""
+    replies = [n for n, message in enumerate(turn.messages) if message["role"] == "assistant"]
+    if len(replies) != requests:
+        return [turn.sent[:1], *[()] * (requests - 1)]
+    return [turn.sent[:n] for n in replies]
 
 
 def from_message(message: Message, source: str, *, simulated: bool = False) -> Recording:
@@ -221,7 +232,8 @@ def _nearest(request: Json, entries: list[_Entry]) -> _Entry | None:
         matcher.set_seq1(entry.question[:2_000])
         return matcher.quick_ratio()
 
-    close = sorted(reversed(entries), key=rough_likeness, reverse=True)[:_COMPARED]
+    newest_first = entries[::-1]  # which is the order of equals
+    close = sorted(newest_first, key=rough_likeness, reverse=True)[:_COMPARED]
     return max(close, key=likeness, default=None)
 
 
@@ -247,7 +259,8 @@ def difference(here: Json, recorded: Json) -> str:
     ours, theirs = here.get("messages", []), recorded.get("messages", [])
     for number, (our, their) in enumerate(zip(ours, theirs, strict=False), 1):
         if our != their:
-            place = "the prompt" if number == len(ours) else f"message {number} of {len(ours)}"
+            is_prompt = number == len(ours) and "tool_result" not in _text(our.get("content", ""))
+            place = "the prompt" if is_prompt else f"message {number} of {len(ours)}"
             return f"{place}: {_contents_differ(our.get('content'), their.get('content'))}"
     if len(ours) != len(theirs):
         return f"the number of messages: {len(ours)} here, {len(theirs)} there"

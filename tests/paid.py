@@ -1,8 +1,8 @@
 """A server that costs money: the simulator behind it, without its mark, and with books of its own.
 
-    server = Paid()
-    kimi = chat(server)                  # a `Kimi` on it
-    server.books                         # what it has counted, from the bytes that it sent
+server = Paid()
+kimi = chat(server)                  # a `Kimi` on it
+server.books                         # what it has counted, from the bytes that it sent
 """
 
 from __future__ import annotations

@@ -190,5 +190,5 @@ def test_a_caller_whose_loop_is_gone_disturbs_nobody() -> None:
     assert loop.run_until_complete(anext(events)) == 0
     loop.run_until_complete(events.aclose())
     loop.close()
-    assert list(worker.iterate(source))[0] == 0
+    assert next(iter(worker.iterate(source))) == 0
     worker.close()

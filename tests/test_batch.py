@@ -502,7 +502,9 @@ def test_a_batch_on_processes(away: Kimi) -> None:
 def test_a_batch_on_dask(away: Kimi) -> None:
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as c,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as c,
         distributed.Client(c) as client,
     ):
         _spread(away, client.get_executor())
@@ -511,7 +513,7 @@ def test_a_batch_on_dask(away: Kimi) -> None:
 def test_a_batch_on_ipyparallel(away: Kimi) -> None:
     ipp = pytest.importorskip("ipyparallel")
     with ipp.Cluster(n=1, log_level=40) as client:
-        _spread(away, client[:].executor if hasattr(client[:], "executor") else client.executor())
+        _spread(away, client.executor())
 
 
 def test_too_many_requests_elsewhere_slow_all(monkeypatch: pytest.MonkeyPatch) -> None:

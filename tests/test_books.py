@@ -30,7 +30,11 @@ def _questions(dice: random.Random, name: str) -> list[dict[str, object]]:
     made: list[dict[str, object]] = []
     for n in range(dice.randint(1, 4)):
         prompt = f"{name} {n} " + dice.choice(["Why?", "words " * dice.randint(1, 900), "解释一下"])
-        ask: dict[str, object] = {"prompt": prompt, "conversation": name, "effort": dice.choice(["low", "high"])}
+        ask: dict[str, object] = {
+            "prompt": prompt,
+            "conversation": name,
+            "effort": dice.choice(["low", "high"]),
+        }
         ask["model"] = MODELS[dice.random() < 0.2]
         ask["cache_ttl"] = dice.choice([None, "5m", "1h"])
         ask["system"] = system

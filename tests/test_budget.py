@@ -58,7 +58,7 @@ def test_budgets_are_read_as_people_write_them(text: str, budget: Budget) -> Non
 
 @pytest.mark.parametrize("text", ["", "much", "2/week", "-1", "2 per", "1..2"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no (budget|amount)"):
+    with pytest.raises(ValueError, match=r"no (budget|amount)"):
         Budget.parse(text)
 
 
@@ -186,7 +186,9 @@ def test_a_request_that_could_go_over_it_warns(kimi: Kimi) -> None:
     kimi.session.purse.set_budget(Budget(Decimal("0.5")))
     kimi.ask("One?", effort="max")
     (warning,) = kimi.session.take_warnings()
-    assert warning.startswith("At worst (all of max_tokens, 65,536) this costs 0.66 USD, and 0.50 of the budget")
+    assert warning.startswith(
+        "At worst (all of max_tokens, 65,536) this costs 0.66 USD, and 0.50 of the budget"
+    )
     kimi.ask("One?", effort="low", max_tokens=1000)
     assert kimi.session.take_warnings() == ()
 

@@ -18,7 +18,7 @@ from scripted import Scripted, reply, stopping
 
 from kimi_magic.api import Kimi
 from kimi_magic.config import KimiMagic
-from kimi_magic.display import Ending, Progress
+from kimi_magic.display import Deltas, Ending, Progress
 from kimi_magic.errors import ConversationError, Interrupted, OverloadedError
 
 TWIN = "application/vnd.kimi-magic.turn+json"
@@ -319,3 +319,12 @@ def test_an_error_is_the_result_and_a_job_that_is_not_there_is_named(chat: tuple
     assert job.state == "failed"
     with pytest.raises(ConversationError, match="no job 7"):
         kimi.jobs.chosen(7)
+
+
+def test_the_line_of_a_widget_that_waits_counts_seconds_and_is_sent_only_when_it_has_changed() -> None:
+    deltas = Deltas()
+    first, _ = deltas.news(Progress((), 0.2, "kimi", queued=True))
+    assert "Waiting for the reply before this one" in first["waiting"]
+    assert "Waiting for kimi …" in deltas.news(Progress((), 0.4, "kimi"))[0]["waiting"]
+    assert deltas.news(Progress((), 0.6, "kimi"))[0] == {}
+    assert "Waiting for kimi · 12 s" in deltas.news(Progress((), 12.3, "kimi"))[0]["waiting"]

@@ -24,7 +24,9 @@ from kimi_magic.usage import Record, Selection, UsageTable, grouped, moment, tot
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ROWS = [
-    Record(NOON, notebook="a.ipynb", conversation="main", model="kimi-k3.1-pro", input=1, cost=Decimal("0.1")),
+    Record(
+        NOON, notebook="a.ipynb", conversation="main", model="kimi-k3.1-pro", input=1, cost=Decimal("0.1")
+    ),
     Record(NOON + timedelta(hours=1), notebook="a.ipynb", conversation="x", model="kimi-k3.1-pro-highspeed"),
     Record(NOON + timedelta(days=1), notebook="b.ipynb", conversation="main", model="mine"),
 ]
@@ -178,7 +180,9 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, name: str) ->
         UsageTable(ROWS).save(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "time,cost\nsoon,1\n", "time,replayed\n2026-01-01,perhaps\n"])
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n", "time,cost\nsoon,1\n", "time,replayed\n2026-01-01,perhaps\n"]
+)
 def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "u.csv"
     path.write_text(text)
@@ -289,7 +293,8 @@ def test_a_plot_is_drawn_without_touching_pyplot(note: Notebook) -> None:
     assert usage_plot([]).startswith(b"\x89PNG")
     assert note.run("found = %kimi usage --plot") is None
     assert note.shell.user_ns["found"] is None
-    code = "from kimi_magic.render.plot import usage_plot; usage_plot([]); import sys; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys; from kimi_magic.render.plot import usage_plot; usage_plot([])\n"
+    code += "print('matplotlib.pyplot' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 
@@ -320,7 +325,10 @@ def test_all_notebooks_are_in_the_ledger_of_each(home: Path) -> None:
 def test_the_terminal_command_shows_and_saves(home: Path, store: Store, tmp_path: Path) -> None:
     def run(*words: str) -> str:
         ran = subprocess.run(
-            [sys.executable, "-m", "kimi_magic.cli", "usage", *words], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "kimi_magic.cli", "usage", *words],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return ran.stdout + ran.stderr
 

@@ -65,7 +65,9 @@ def test_a_price_survives_json_and_the_store_exactly(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize(("text", "value"), [("2.00", "2.00"), ("$2", "2"), ("1,000.50", "1000.50"), ("0", "0")])
+@pytest.mark.parametrize(
+    ("text", "value"), [("2.00", "2.00"), ("$2", "2"), ("1,000.50", "1000.50"), ("0", "0")]
+)
 def test_amounts_are_read_exactly(text: str, value: str) -> None:
     assert amount(text) == Decimal(value)
 

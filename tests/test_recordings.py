@@ -133,6 +133,10 @@ def test_a_turn_answers_each_of_its_requests() -> None:
     assert [b.json for b in replayed(first).content] == [BLOCKS[0], call]
     assert (replayed(first).stop_reason, replayed(second).text) == ("tool_use", "one")
     assert first.headers["x-kimi-simulator"] == "1"
+    library.add_turn(made, "store", lambda: ())
+    other = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "2"}]}
+    miss = str(library.miss({"messages": [*made.messages[:2], other]}))
+    assert 'message 3 of 3: block 1, tool_result: {"content": "2"} here, {"content": "1"} there' in miss
 
 
 # --- misses -------------------------------------------------------------------------------------

@@ -385,6 +385,28 @@ def test_a_strange_file_beside_the_notebook_is_no_reason_to_fail(
     assert kimi(replay="auto").ask("Why?").turn.status == "complete"
 
 
+def test_a_replayed_turn_runs_its_tools_and_a_miss_says_what_they_gave_now(here: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "count", "input": {}}
+    first = replace(reply(), events=(reply().events[0], *whole(0, call), *end("tool_use")))
+    server = Scripted([first, reply("One.")])
+    chat = Kimi(KimiMagic(store="off", replay_speed=0.0), server.client())
+    found = [1]
+
+    def count() -> int:
+        """Counts."""
+        return found[0]
+
+    chat.ask("How many?", tools=[count], cell="1")
+    again = chat.ask("How many?", tools=[count], cell="1", replay="only")
+    assert again.text == "One."
+    assert [record.replayed for record in again.records] == [True, True]
+    found[0] = 2
+    with pytest.raises(ReplayError, match=r'message 3 of 3: block 1, tool_result: {"content": "2"} here'):
+        chat.ask("How many?", tools=[count], cell="1", replay="only")
+    assert len(server.bodies) == 2
+    chat.close()
+
+
 # --- a teacher's notebook -----------------------------------------------------------------------
 
 GUARD = """

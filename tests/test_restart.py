@@ -134,20 +134,12 @@ def test_what_the_user_changed_is_still_so(start: Callable[..., Kernel]) -> None
         ]
 
 
-def test_two_notebooks_and_two_unnamed_kernels_never_share(
-    start: Callable[..., Kernel], tmp_path: Path
-) -> None:
+def test_two_notebooks_never_share(start: Callable[..., Kernel]) -> None:
     with start() as kernel:
         run(kernel, "load", "1")
     with start("b.ipynb") as kernel:
         run(kernel, "load")
         assert prompts(kernel) == []
-    for _ in range(2):
-        with Kernel(KIMI_MAGIC_STORE="on", KIMI_MAGIC_HOME=str(tmp_path / "home")) as kernel:
-            run(kernel, "load")
-            assert prompts(kernel) == []
-            run(kernel, "1", "2")
-            assert prompts(kernel) == PROMPTS[:2]
 
 
 def test_a_front_end_that_sends_no_cell_ids_appends(start: Callable[..., Kernel]) -> None:

@@ -191,11 +191,11 @@ def newer(path: Path) -> None:
 
 def no_database(path: Path) -> None:
     path.parent.mkdir()
-    path.write_text("This is a letter to my aunt.\n" * 99)
+    path.write_text("This is a letter to my aunt.\n" * 99, "utf-8")
 
 
 def below_a_file(path: Path) -> None:
-    path.parent.write_text("a file")
+    path.parent.write_text("a file", "utf-8")
 
 
 def a_folder(path: Path) -> None:
@@ -345,7 +345,12 @@ def test_a_kernel_that_writes_alone_is_told_nothing(path: Path) -> None:
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     command = [sys.executable, str(WRITER), str(path), "a.ipynb", name, str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
+
+
+def ends_well(process: subprocess.Popen[str]) -> bool:
+    process.communicate()
+    return process.returncode == 0
 
 
 def check_whole(store: Store) -> dict[str, Turn]:
@@ -364,14 +369,13 @@ def check_whole(store: Store) -> dict[str, Turn]:
 def test_a_kill_at_any_moment_leaves_no_half_turn_and_loses_none_that_was_acknowledged(path: Path) -> None:
     said: list[str] = []
     for n in range(12):
-        process = writer(path, "w", 0)
-        assert process.stdout is not None
-        for _ in range(1 + n % 5):
-            said.append(process.stdout.readline().strip())
-        threading.Event().wait(n * 0.0017)  # so that kills fall into all parts of a write
-        process.send_signal(signal.SIGKILL)
-        rest, _ = process.communicate()
-        said += rest.split()
+        with writer(path, "w", 0) as process:
+            assert process.stdout is not None
+            for _ in range(1 + n % 5):
+                said.append(process.stdout.readline().strip())
+            threading.Event().wait(n * 0.0017)  # so that kills fall into all parts of a write
+            process.send_signal(signal.SIGKILL)
+            said += process.stdout.read().split()
     assert len(said) == len(set(said)) >= 30
     store = Store(path)
     turns = check_whole(store)
@@ -388,9 +392,7 @@ def test_two_processes_write_and_a_third_reads_all_the_time(path: Path) -> None:
         turns = check_whole(reader)
         assert len(turns) >= most
         most, reads = len(turns), reads + 1
-    for process in writers:
-        _, errors = process.communicate()
-        assert (process.returncode, errors) == (0, "")
+    assert all(map(ends_well, writers))
     assert reads
     turns = check_whole(Store(path))
     assert set(turns) == {f"{name}-{n}" for name in "wv" for n in range(200)}
@@ -402,9 +404,7 @@ def test_two_processes_write_and_a_third_reads_all_the_time(path: Path) -> None:
 
 def test_many_kernels_may_make_the_file_at_once(path: Path) -> None:
     processes = [writer(path, f"w{n}", 1) for n in range(6)]
-    for process in processes:
-        _, errors = process.communicate()
-        assert (process.returncode, errors) == (0, "")
+    assert all(map(ends_well, processes))
     assert len(Store(path).load("a.ipynb").conversations["main"].turns) == 6
 
 

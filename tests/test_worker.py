@@ -16,8 +16,18 @@ from kimi_magic.errors import Interrupted, ServerError
 from kimi_magic.session import Worker
 
 
+_others: set[threading.Thread] = set()  # workers that other tests have left to the end of the process
+
+
 def threads() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name == "kimi-magic"]
+    """Those that this test's workers have started and not ended."""
+    return [t for t in threading.enumerate() if t.name == "kimi-magic" and t not in _others]
+
+
+@pytest.fixture(autouse=True)
+def alone() -> None:
+    _others.clear()
+    _others.update(threads())
 
 
 @pytest.fixture

@@ -68,14 +68,16 @@ def _columns(schema: Schema | None) -> dict[str, str]:
 
 
 def _plain_type(schema: Mapping[str, Any]) -> str:
-    """The type of a scalar, whether it may be null or not."""
-    if "anyOf" in schema:
-        kinds = [_plain_type(one) for one in schema["anyOf"]]
-    else:
-        given = schema.get("type", "any")
-        kinds = given if isinstance(given, list) else [given]
-    real = set(kinds) - {"null"}
+    """The type of a scalar, whether it may be null or not; else `any`."""
+    real = _kinds(schema) - {"null"}
     return real.pop() if len(real) == 1 else "any"
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    if "anyOf" in schema:
+        return {kind for one in schema["anyOf"] for kind in _kinds(one)}
+    kinds = schema.get("type", "any")
+    return set(kinds) if isinstance(kinds, list) else {kinds}
 
 
 def _values(rows: Rows, run: Run, schema: Schema | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -67,7 +67,10 @@ class LiveFrontEnd:
 
 
 class LiveView:
-    """Shows one reply in a widget, and then as a static output. final: makes its mimebundle."""
+    """Shows one reply in a widget, and then as a static output.
+
+    final: makes the saved mimebundle. make: makes the widget from its state; by default a `LiveReply`.
+    """
 
     def __init__(
         self,
@@ -76,11 +79,13 @@ class LiveView:
         final: Callable[[Ending], dict[str, Any]],
         *,
         clock: Callable[[], float] = time.monotonic,
+        make: Callable[..., Any] | None = None,
     ) -> None:
         self._outputs = outputs
         self._front_end = front_end
         self._final = final
         self._clock = clock
+        self._make = make
         self.display_id = uuid.uuid4().hex
         self._widget: Any = None
         self._deltas = Deltas()
@@ -106,7 +111,8 @@ class LiveView:
             self._widget.close()
 
     def _open(self, progress: Progress) -> None:
-        self._widget = _widget_class()(
+        make = self._make or _widget_class()
+        self._widget = make(
             _reply=self.display_id,
             _opening=running.segment("", simulated=progress.simulated),
             _waiting=waiting(progress),

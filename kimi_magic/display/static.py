@@ -4,7 +4,7 @@
   never sent again. So what a reader opened stays open, and the kernel sends each part about once.
 - A long text is cut into segments of growing size at borders of blocks that are frozen, so that the
   number of outputs stays far below the limit from which JupyterLab hides them (50).
-- Updates come at most 10 times a second, at most 150 KB a second, and not sooner than three times
+- Updates come at most 10 times a second, at most 110 KB a second, and not sooner than three times
   what the last one took.
 - The finished reply takes the place of the segments: one static output, complete in each MIME type.
   A single segment becomes it; several can only be cleared, and what else the cell has shown with them.
@@ -26,9 +26,10 @@ from .show import Ending, Progress
 from .waiting import waiting
 
 MIN_INTERVAL = 0.1
-BYTES_PER_SECOND = 150_000
+BYTES_PER_SECOND = 110_000
 MAX_SEGMENTS = 40
-FIRST_SEGMENT = 8_000  # characters of HTML; each further segment of a text is twice as long
+FIRST_SEGMENT = 8_000  # characters of HTML
+GROWTH = 1.1  # each further segment of a text is so much longer: 40 of them hold 3 MB
 
 
 class StaticView:
@@ -133,7 +134,7 @@ class _Segmented:
     def _begin(self) -> None:
         self._parts: list[str] = []
         self._taken = 0  # frozen blocks that are in finished parts
-        self._limit = FIRST_SEGMENT
+        self._limit: float = FIRST_SEGMENT
 
     def parts(self, text: str) -> list[str]:
         """HTML of the finished parts and of the rest, for all of the text so far."""
@@ -145,5 +146,5 @@ class _Segmented:
             size += len(frozen[end])
             if size >= self._limit:
                 self._parts.append("".join(frozen[self._taken : end + 1]))
-                self._taken, self._limit, size = end + 1, self._limit * 2, 0
+                self._taken, self._limit, size = end + 1, self._limit * GROWTH, 0
         return [*self._parts, "".join(frozen[self._taken :]) + self._text.tail]

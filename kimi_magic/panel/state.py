@@ -106,8 +106,9 @@ def _cost(records: Sequence[Record]) -> str:
     costs = [record.cost for record in records if record.cost is not None]
     if not costs:
         return "unknown" if records else "–"
-    text = money(sum(costs, Decimal(0)), records[-1].currency)
-    return f"would be {text}" if all(record.simulated for record in records) else text
+    cost = sum(costs, Decimal(0))
+    text = money(cost, records[-1].currency)
+    return f"would be {text}" if cost and all(record.simulated for record in records) else text
 
 
 def _expires_in(conversation: Conversation, last: Record | None, now: datetime) -> float | None:

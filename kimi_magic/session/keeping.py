@@ -55,12 +55,13 @@ class Keeping:
         if conversation is not None:
             waiting = self._waiting.get(conversation.name, (conversation, []))[1]
             self._waiting[conversation.name] = (conversation, [*waiting, *turns])
+        news = Found()
         try:
-            news = Found() if self._loaded else self.store.load(self._notebook)
-            self._loaded = True
+            if not self._loaded:
+                news, self._loaded = self.store.load(self._notebook), True
             foreign = self._write(self.store)
         except StoreError as error:
-            return Found(problems=self._once(str(error)))
+            return replace(news, problems=(*news.problems, *self._once(str(error))))
         problems = self._once(WRITTEN) if self._said - {ANOTHER_KERNEL, WRITTEN} else ()
         self._said &= {ANOTHER_KERNEL}
         if foreign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -76,6 +77,7 @@ class Session:
         self._library = library if library is not None else Library()
         self._replayer = replayer
         self._indexed: set[str] = set()  # turns that the library has
+        self._lock = threading.RLock()  # turns end in threads of their own
         self._window = Window()
         self._lanes = Lanes()
         self.purse = Purse(store, self.key, PriceBook.of(prices), budget, self.records, utc)
@@ -113,18 +115,23 @@ class Session:
         return self.conversations.setdefault(name, Conversation(name))
 
     def change(self, conversation: Conversation) -> None:
-        """Put a changed conversation in the place of the one of its name, and keep it."""
-        known = self.conversation(conversation.name).turns
-        self.conversations[conversation.name] = conversation
-        new = [turn for key, turn in conversation.turns.items() if key not in known]
-        self._keep(conversation, new)
+        """Put a changed conversation in the place of the one of its name, and keep it. A turn that has
+        come meanwhile, from the background, stays."""
+        with self._lock:
+            known = self.conversation(conversation.name).turns
+            new = [turn for key, turn in conversation.turns.items() if key not in known]
+            if not known.keys() <= conversation.turns.keys():
+                conversation = conversation.with_others(known)
+            self.conversations[conversation.name] = conversation
+            self._keep(conversation, new)
 
     def add_records(self, records: Iterable[Record]) -> None:
         """Put records that came with a notebook into the ledger, those that it does not have."""
         known = {(r.turn, r.time) for r in self.records}
         new = [r for r in records if (r.turn, r.time) not in known]
-        self.records += new
-        self._keep(None, records=new)
+        with self._lock:
+            self.records += new
+            self._keep(None, records=new)
 
     def _keep(
         self, conversation: Conversation | None, turns: Iterable[Turn] = (), records: Iterable[Record] = ()
@@ -192,16 +199,17 @@ class Session:
     def _end(self, stream: TurnStream) -> None:
         turn = stream.turn
         assert turn is not None
-        self.records += stream.records
-        self.last = turn
-        conversation = None
-        if not stream.plan.ask.once:
-            conversation = self.conversation(stream.plan.ask.conversation)
-            if stream.plan.ask.new and turn.status == COMPLETE:
-                conversation = conversation.fresh()
-            conversation = conversation.with_turn(turn)
-            self.conversations[conversation.name] = conversation
-        self._keep(conversation, [turn], stream.records)
+        with self._lock:
+            self.records += stream.records
+            self.last = turn
+            conversation = None
+            if not stream.plan.ask.once:
+                conversation = self.conversation(stream.plan.ask.conversation)
+                if stream.plan.ask.new and turn.status == COMPLETE:
+                    conversation = conversation.fresh()
+                conversation = conversation.with_turn(turn)
+                self.conversations[conversation.name] = conversation
+            self._keep(conversation, [turn], stream.records)
         self.purse.settle(stream.records)
 
     def _client_for(self, request: Request, mode: str) -> AsyncClient:

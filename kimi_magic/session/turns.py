@@ -23,7 +23,7 @@ from ..wire import Block, Json, Message, Request, TextBlock, ToolUseBlock
 from .asking import Ask, Plan
 from .calls import ToolCalls, Waiting
 from .lanes import Ticket
-from .steps import Said, Step, steps
+from .steps import MAX_PAUSES, Said, Step, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,10 @@ class TurnStream:
                 except StopIteration:
                     step = None
             status = _status_of(self.message, self._said)
+            if self.message.stop_reason == "pause_turn":
+                self.notes.append(
+                    f"The server paused the reply {MAX_PAUSES + 1} times; it was not asked again."
+                )
             self._read_value()
         except KimiError as error:
             status, self.error = _BY_ERROR.get(type(error), FAILED), error

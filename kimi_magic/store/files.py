@@ -39,9 +39,11 @@ def save_conversation(conversation: Conversation, path: Path) -> None:
 def load_conversation(path: Path) -> Conversation:
     """The conversation of `save_conversation`. Raises `StoreError` for anything else."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}.") from None
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} cannot be read: {_cause(error)}.") from None
+    try:
+        value = json.loads(data.decode())
     except ValueError:
         value = None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
@@ -183,5 +185,9 @@ def write_text(path: Path, text: str) -> None:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a name may be none that a file can have
+        raise StoreError(f"{path} cannot be written: {_cause(error)}.") from None
+
+
+def _cause(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, overload
@@ -135,25 +135,20 @@ def _column(name: str, records: Sequence[Record]) -> list[Any]:
     values: list[Any] = list(map(attrgetter(name), records))
     if name in MONEY:
         return [None if value is None else float(value) for value in values]
-    if name == "time":
-        return [value if value.tzinfo is UTC else value.astimezone(UTC) for value in values]
+    if name == "time" and any(value.tzinfo is not UTC for value in values):
+        return [value.astimezone(UTC) for value in values]
     return values
 
 
 def _series(pd: Any, values: list[Any], kind: str) -> Any:
     if kind == "datetime":
-        plain = [_naive(value) for value in values]  # pandas reads these several times as fast
-        return pd.Series(plain, dtype="datetime64[us]").dt.tz_localize("UTC")
+        return pd.Series(values, dtype="datetime64[us, UTC]")
     if kind == "int":
         missing = [value is None for value in values]
         counts = pd.Series([0 if value is None else value for value in values], dtype="int64").astype("Int64")
         return counts.mask(pd.Series(missing, dtype=bool)) if any(missing) else counts
     names = {"str": "string", "float": "float64", "Decimal": "float64", "bool": "bool"}
     return pd.Series(values, dtype=names[kind])
-
-
-def _naive(value: datetime) -> datetime:
-    return value.replace(tzinfo=None)
 
 
 def _repriced(record: Record, prices: PriceBook) -> Record:

@@ -126,7 +126,7 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
 def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     front.open(
         [
-            load(500),
+            load(150),
             "%kimi panel",
             "%%kimi\nAsked in a cell: a table please.\n\n|a|b|\n|-|-|\n|1|2|",
             "from kimi_magic import kimi\nkimi.panel()",
@@ -181,7 +181,11 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     front.interrupt()
     front.wait(2)
 
-    front.page.evaluate("() => front().subshells(false)")
+    front.page.evaluate("() => front().subshells(false)")  # for what is made from now on
+    front.set_source(1, "%reload_ext kimi_magic\n%kimi panel")
+    front.run(1)
+    panel = Panel(front, 1)
+    expect(panel.turns).to_have_count(2)
     panel.ask("A cell runs, and the kernel hears nothing. [[simulate: silence]]")
     running.wait_for()
     front.start(3)

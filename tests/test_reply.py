@@ -1,0 +1,194 @@
+"""A reply as it is shown: each kind of segment, and hostile text wherever text can come from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from published import OBEYED, faults, in_html
+from render.cases import read
+from test_display import Clock, Recording
+
+from kimi_magic.display import Deltas, Progress, StaticView
+from kimi_magic.errors import ServerError
+from kimi_magic.render import ReplyView, Terminal, bundle, closing_lines, table_html, table_text
+from kimi_magic.render.running import segment
+from kimi_magic.retry import Attempt
+from kimi_magic.usage import Record
+from kimi_magic.wire import Block, content_blocks
+
+HOSTILE = {title: source for title, [source] in read("hostile.txt", 1).items()}
+PNG = "iVBORw0KGgo="
+RECORD = Record(
+    time=datetime(2026, 3, 1, 12, tzinfo=UTC),
+    model="kimi-k3.1-pro",
+    stop_reason="end_turn",
+    input=1200,
+    cache_read=1000,
+    output=340,
+    thinking=300,
+    seconds=3.2,
+    seconds_to_first=0.4,
+    cost=Decimal("0.0021"),
+    request_id="req_1",
+)
+
+
+def blocks(*json: dict[str, Any]) -> tuple[Block, ...]:
+    return tuple(content_blocks(list(json)))
+
+
+def said(text: str, *citations: dict[str, str]) -> dict[str, Any]:
+    return {"type": "text", "text": text, "citations": list(citations)}
+
+
+def call(name: str = "f", given: Any = None, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t", "name": name, "input": given or {}, **more}
+
+
+def result(*content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "t", "content": list(content), **more}
+
+
+def search(query: str = "q") -> dict[str, Any]:
+    return {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": query}}
+
+
+def found(content: Any) -> dict[str, Any]:
+    return {"type": "web_search_tool_result", "tool_use_id": "s", "content": content}
+
+
+def page(url: str = "https://a.org/x", title: str = "A page") -> dict[str, str]:
+    return {"type": "web_search_result", "url": url, "title": title}
+
+
+def view(*json: dict[str, Any], **more: Any) -> ReplyView:
+    return ReplyView(blocks(*json), (RECORD,), **more)
+
+
+def html(*json: dict[str, Any], **more: Any) -> str:
+    return str(bundle(view(*json, **more))["text/html"])
+
+
+def words(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL))
+
+
+# --- hostile text -------------------------------------------------------------------------------
+
+PLACES: dict[str, Callable[[str], ReplyView]] = {
+    "text": lambda t: view(said(t)),
+    "thinking": lambda t: view({"type": "thinking", "thinking": t}, said("Yes.")),
+    "name of a tool": lambda t: view(call(t), result(said("x"))),
+    "name of an argument": lambda t: view(call(given={t: 1}), result(said("x"))),
+    "argument": lambda t: view(call(given={"a": t, "b": [t, {"c": t}]}), result(said("x"))),
+    "result of a tool": lambda t: view(call(), result(said(t), said(t))),
+    "error of a tool": lambda t: view(call(), result(said(t), is_error=True)),
+    "kind of a result": lambda t: view(call(), result({"type": t})),
+    "media type of an image": lambda t: view(
+        call(), result({"type": "image", "source": {"type": "base64", "media_type": t, "data": PNG}})
+    ),
+    "data of an image": lambda t: view(
+        call(), result({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": t}})
+    ),
+    "address of an image": lambda t: view(
+        call(), result({"type": "image", "source": {"type": "url", "url": t}})
+    ),
+    "query of a search": lambda t: view(search(t), found([page()])),
+    "title of a result": lambda t: view(search(), found([page(title=t)])),
+    "address of a result": lambda t: view(search(), found([page(url=t), page(url=f"https://a.org/{t}")])),
+    "error of a search": lambda t: view(search(), found({"error_code": t})),
+    "title of a source": lambda t: view(said("So.", page(title=t))),
+    "address of a source": lambda t: view(said("So.", page(url=t), page(url=f"https://a.org/{t}"))),
+    "unknown block": lambda t: view({"type": t, "text": t}, said("Yes.")),
+    "structured text": lambda t: view(said(json.dumps({"a": t, t: [t]})), structured=True),
+    "structured rows": lambda t: view(said(json.dumps([{"a": t, t: 1}])), structured=True),
+    "structured text that is none": lambda t: view(said(t), structured=True),
+    "model": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, model=t),)),
+    "stop reason": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, stop_reason=t),)),
+    "request id": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, request_id=t),)),
+    "effort and currency": lambda t: replace(
+        view(said("Yes.")), records=(replace(RECORD, effort=t, currency=t),)
+    ),
+    "failure": lambda t: view(said("Half"), failure=t),
+    "note": lambda t: view(said("Yes."), notes=(f"{t}: cut to 10,000 characters.",)),
+}
+"""Where text comes from that is not ours → a reply with it there. File names come in notes."""
+
+everywhere = pytest.mark.parametrize("place", PLACES)
+
+
+@everywhere
+def test_hostile_text_anywhere_stays_text_in_every_type_that_is_published(place: str) -> None:
+    for title, text in HOSTILE.items():
+        assert faults(bundle(PLACES[place](text))) == [], title
+
+
+@everywhere
+def test_hostile_text_anywhere_stays_text_while_the_reply_streams_as_segments(place: str) -> None:
+    for title, text in HOSTILE.items():
+        shown = PLACES[place](text)
+        outputs = Recording()
+        running = StaticView(outputs, lambda ending: {}, clock=Clock())
+        for seen in range(len(shown.content) + 1):
+            running.update(progress(shown, seen))
+        assert outputs.sent
+        assert [fault for _, _, data in outputs.sent for fault in faults(data)] == [], title
+
+
+@everywhere
+def test_hostile_text_anywhere_stays_text_in_the_messages_of_a_live_reply(place: str) -> None:
+    for title, text in HOSTILE.items():
+        shown, deltas = PLACES[place](text), Deltas()
+        for seen in range(len(shown.content) + 1):
+            news, _ = deltas.news(progress(shown, seen))
+            texts = [news.get("waiting", "")]
+            for part in news.get("parts", ()):
+                texts += [part.get("head", ""), part.get("tail", ""), part.get("html", "")]
+                texts += part.get("blocks", [])
+                shown_as_text = part.get("text", "") + part.get("label", "")
+                assert not OBEYED.search(shown_as_text)
+                assert set(part) <= {"place", "kind", "at", "head", "text", "label", "blocks", "tail", "html"}
+            assert [fault for html in texts for fault in in_html(html)] == [], title
+
+
+@everywhere
+def test_hostile_text_anywhere_reaches_no_terminal(place: str) -> None:
+    for title, text in HOSTILE.items():
+        terminal = Terminal(color=False)
+        lines = "".join(f"{line}\n" for line in closing_lines(PLACES[place](text)))
+        assert not OBEYED.search(terminal.feed(lines) + terminal.close()), title
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_hostile_text_in_a_further_attempt_and_in_tables_stays_text(title: str) -> None:
+    text = HOSTILE[title]
+    outputs = Recording()
+    attempt = Attempt("http://x", number=2, cause=ServerError(text))
+    StaticView(outputs, lambda ending: {}).update(Progress((), 0.0, text, retry=attempt))
+    assert faults(*outputs.shown.values()) == []
+    rows = [{text: text, "": text, "b": text}]
+    table = {"text/html": table_html(rows, text), "text/plain": table_text(rows, text)}
+    assert faults(table) == []
+
+
+def progress(shown: ReplyView, seen: int) -> Progress:
+    model = shown.records[0].model
+    return Progress(shown.content[:seen], 1.0, model, simulated=True, structured=shown.structured)
+
+
+def test_the_judge_sees_what_must_not_be_there() -> None:
+    bad = [
+        *["<script>x</script>", "<img src=x>", "<p onclick=x>y</p>", "<a href='javascript:x'>y</a>", "<p>"],
+        *["<style>*{}</style>", "<div style='background:url(x)'>y</div>", "<!-- x -->", "</p>", "<p>\u202e</p>"],
+        *["<iframe></iframe>", "<a href='//evil.cn'>x</a>", "<div id='main'></div>", "<p class='lm-x'>y</p>"],
+    ]
+    assert [html for html in bad if not faults({"text/html": html})] == []
+    assert faults({"text/markdown": "<b>x</b>"}) and faults({"image/svg+xml": ""})
+    assert faults({"text/html": segment("<p>x</p>", simulated=True)}) == []
