@@ -610,4 +610,5 @@ def view_of(ending: Ending, notes: Sequence[str] = (), *, raised: bool = True) -
         call_seconds=tuple(ending.stream.call_seconds),
         structured=ending.stream.plan.ask.schema is not None,
         raised=raised,
+        images=tuple(turn.images),
     )

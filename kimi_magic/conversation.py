@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from .errors import ConversationError
-from .wire import Block, Json, Message, Said, TextBlock, content_blocks
+from .wire import Block, ImageBlock, Json, Message, Said, TextBlock, content_blocks
 
 COMPLETE = "complete"
 INTERRUPTED = "interrupted"
@@ -81,6 +81,11 @@ class Turn:
     def reply(self) -> list[Block]:
         """Everything that the assistant said, in order."""
         return [b for m in self.messages if m["role"] == "assistant" for b in content_blocks(m["content"])]
+
+    @property
+    def images(self) -> list[Block]:
+        """Those of the user's message."""
+        return [b for b in content_blocks(self.messages[0]["content"]) if isinstance(b, ImageBlock)]
 
     @property
     def content(self) -> list[Block]:

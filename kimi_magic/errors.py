@@ -38,7 +38,11 @@ the reply (a `wire.Message`), `request_id` the server's name for the request, wh
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_HARMFUL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal or an editor would obey, or could not even encode: a server's words may hold it."""
 
 
 class _OneLine(BaseException):
@@ -46,8 +50,8 @@ class _OneLine(BaseException):
     in the code that the traceback would show."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message = " ".join(message.split())
-        self.hint = " ".join(hint.split())
+        self.message = _HARMFUL.sub("\ufffd", " ".join(message.split()))
+        self.hint = _HARMFUL.sub("\ufffd", " ".join(hint.split()))
         super().__init__(f"{self.message} {self.hint}".strip())
 
     def _render_traceback_(self) -> list[str]:

@@ -1,6 +1,6 @@
 """What may stand in anything that is published, whatever a model wrote: judged by parsers of their own.
 
-    faults(bundle)     what a mimebundle has beyond it, as lines; none is good
+faults(bundle)     what a mimebundle has beyond it, as lines; none is good
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ TAGS = set(
         "style summary sup table tbody td th thead tr ul",
     )
 )
+VOID = ("br", "hr", "img")
 CLASS = re.compile(
     r"kimi|kimi-[a-z]+|language-[\w+#.-]+|jp-RenderedHTMLCommon|(mathjax|tex2jax)_(ignore|process)"
 )
@@ -48,9 +49,16 @@ class _Judge(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in TAGS:
             self.found.append(f"<{tag}>")
-        if tag not in ("br", "hr", "img"):
+        if tag not in VOID:
             self.open.append(tag)
-        self.found += [f"<{tag} {name}={value!r}>" for name, value in attrs if not _allowed(name, value or "")]
+        self.found += [
+            f"<{tag} {name}={value!r}>" for name, value in attrs if not _allowed(name, value or "")
+        ]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if not self.open or self.open.pop() != tag:
@@ -99,7 +107,9 @@ def in_html(html: str) -> list[str]:
 _COMMON = MarkdownIt("commonmark", {"html": True})
 _GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _GFM.validateLink = lambda url: True  # type: ignore[method-assign]  # as JupyterLab's renderer has it
-_NBCONVERT = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "footnotes", "math", "url"])
+_NBCONVERT = mistune.create_markdown(
+    escape=False, plugins=["table", "strikethrough", "footnotes", "math", "url"]
+)
 _NBCONVERT.renderer.safe_url = lambda url: url  # type: ignore[union-attr, method-assign]  # nothing of its own
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernels import Kernel
 from paid import Paid, chat
 
 from kimi_magic.api import Kimi
@@ -192,3 +193,17 @@ def test_a_caller_whose_loop_is_gone_disturbs_nobody() -> None:
     loop.close()
     assert next(iter(worker.iterate(source))) == 0
     worker.close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # jupyter_client's own
+def test_a_cell_awaits_at_its_top_level() -> None:
+    with Kernel() as kernel:
+        kernel.run("from kimi_magic import kimi\nimport asyncio")
+        cell = kernel.run("reply = await kimi.aask('One?', effort='low')\nprint(reply.turn.status)")
+        assert (cell.error, cell.printed) == ("", "complete\n")
+        both = "a, b = await asyncio.gather(kimi.aask('Two?', once=True), kimi.amap('Say {{ x }}', ['x']))"
+        assert kernel.run(both).error == ""
+        cell = kernel.run(
+            "print(b[0]['kimi_status'], len(kimi.usage), kimi.map('Tell {{ x }}', [1])[0]['x'])"
+        )
+        assert cell.printed.splitlines()[-1] == "asked 3 1"

@@ -386,6 +386,8 @@ def test_an_interrupt_keeps_what_is_done_and_the_next_run_goes_on(tmp_path: Path
     partial = [row["kimi_status"] for row in kimi.last_map]
     done = partial.count("asked")
     assert 0 < done < 20
+    assert "interrupted" in [row["status"] for row in kimi.usage]
+    assert kimi.usage.all().records == kimi.usage.records
     sent = len(server.bodies)
     found = kimi.map("Say {{ x }}", WORDS, concurrency=2, **ASK)
     states = [row["kimi_status"] for row in found]

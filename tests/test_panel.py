@@ -68,9 +68,8 @@ class Page:
     def _look(self) -> None:
         for got in self.kernel.all[self._looked_at :]:
             body = got["content"]
-            if got["msg_type"] == "comm_open" and "anywidget" in str(body["data"])[:2000]:
-                if "_panel" in body["data"].get("state", {}):
-                    self.comm = body["comm_id"]
+            if got["msg_type"] == "comm_open" and "_panel" in body["data"].get("state", {}):
+                self.comm = body["comm_id"]
             if got["msg_type"] == "comm_msg" and body["comm_id"] == self.comm and "content" in body["data"]:
                 self._take(body["data"]["content"])
         self._looked_at = len(self.kernel.all)
@@ -195,7 +194,7 @@ def test_stop_ends_the_reply_and_a_new_front_end_gets_all_there_is(page: Page) -
     (running,) = page.states[-1]["running"]
     assert running["prompt"].startswith("Long?")
     assert not running["cell"]
-    page.say(lambda: page.transcript, do="stop", key=running["key"])
+    page.say(lambda: page.transcript, do="stop", keys=[running["key"]])
     assert page.transcript[0]["status"] == "interrupted"
     assert "Interrupted: what had arrived is kept here" in page.transcript[0]["html"]
     assert page.states[-1]["running"] == []

@@ -176,6 +176,12 @@ def test_a_miss_shows_the_first_difference_to_the_nearest_recording(
     assert "--replay auto" in str(error)
 
 
+def test_of_equal_recordings_the_newest_is_the_nearest() -> None:
+    one, two = recording(request(system="1")), recording(request(system="2"))
+    for order, there in (([one, two], "2"), ([one, two, one], "1")):
+        assert f"system: '3' here, '{there}' there" in str(Library(order).miss(request(system="3")))
+
+
 def test_a_long_prompt_is_shown_where_it_goes_another_way() -> None:
     long, other = "word " * 900 + "A" + " tail" * 900, "word " * 900 + "B" + " tail" * 900
     words = difference(request(messages=[user(long)]), request(messages=[user(other)]))

@@ -186,7 +186,13 @@ def progress(shown: ReplyView, seen: int) -> Progress:
 def test_the_judge_sees_what_must_not_be_there() -> None:
     bad = [
         *["<script>x</script>", "<img src=x>", "<p onclick=x>y</p>", "<a href='javascript:x'>y</a>", "<p>"],
-        *["<style>*{}</style>", "<div style='background:url(x)'>y</div>", "<!-- x -->", "</p>", "<p>\u202e</p>"],
+        *[
+            "<style>*{}</style>",
+            "<div style='background:url(x)'>y</div>",
+            "<!-- x -->",
+            "</p>",
+            "<p>\u202e</p>",
+        ],
         *["<iframe></iframe>", "<a href='//evil.cn'>x</a>", "<div id='main'></div>", "<p class='lm-x'>y</p>"],
     ]
     assert [html for html in bad if not faults({"text/html": html})] == []

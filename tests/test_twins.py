@@ -255,6 +255,15 @@ def test_a_cleared_output_leaves_the_rest_in_a_row(tmp_path: Path) -> None:
     assert names(middle) == ["a", "c", "d"]
 
 
+def test_a_turn_never_follows_one_that_was_made_after_it(tmp_path: Path) -> None:
+    found = story(tmp_path, [turn("a2", None, 9)], [turn("c", "b", 2)], [turn("d", "c", 10)])
+    assert names(found) == ["c", "d"]
+
+
+def test_a_clock_that_went_back_makes_no_circle(tmp_path: Path) -> None:
+    assert names(story(tmp_path, [turn("b", "lost", 5)], [turn("c", "b", 3)])) == ["b"]
+
+
 def test_a_cell_that_failed_when_it_was_run_again_is_left_out(tmp_path: Path) -> None:
     failed = turn("b2", "a", 9, status=FAILED, messages=(user("b"),))
     found = story(tmp_path, [turn("a")], [failed], [turn("c", "b", 2)])

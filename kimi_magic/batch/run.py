@@ -170,7 +170,12 @@ class Run:
         assert self._plan is not None
         plan = replace(self._plan, request=job.request)
         if self._settings.executor is None:
-            return await follow(self._session.aside(plan), self._gate.slow)
+            stream = self._session.aside(plan)
+            try:
+                return await follow(stream, self._gate.slow)
+            except asyncio.CancelledError:
+                self._keeper.add(None, Outcome(records=tuple(stream.records)))
+                raise
         assert self._settings.elsewhere is not None
         future = self._settings.executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
         outcome = await asyncio.wrap_future(future)

@@ -121,7 +121,7 @@ def _is_open(piece: Piece) -> bool:
     """A call or a search whose results may still come, while other pieces follow it."""
     if isinstance(piece, Call):
         return piece.result is None
-    return isinstance(piece, Search) and not piece.results and not piece.error
+    return isinstance(piece, Search) and not piece.ended
 
 
 class _Segmented:

@@ -98,8 +98,8 @@ def _text_of(piece: Piece) -> str:
             return text
         case Call():
             return f"[tool: {piece.name}" + ("" if piece.result is None else _result_of(piece))
-        case Search(query, results, error):
-            found = f": {error}]" if error else f": {len(results)} results]" if results else ""
+        case Search(query, results, error, ended):
+            found = f": {error}]" if error else f": {len(results)} results]" if ended else ""
             return f"[search {query!r}{found}" if query else ""
 
 

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..keys import SET_A_KEY
 from ..render import money as amount
 from ..usage import Record
-from . import background, carrying, money
+from . import background, carrying, money, showing
 from . import fix as fixing
 from .carrying import shortened as _short
 from .options import describe_options
@@ -103,7 +103,8 @@ def _undo(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     kimi.session.change(conversation.undo())
     gone = conversation.path()[-1]
     stage.say(
-        f"Turn {gone.id[:6]} left the conversation: {_short(gone.prompt)!r}. %kimi use {gone.id[:6]} undoes this."
+        f"Turn {gone.id[:6]} left the conversation: {_short(gone.prompt)!r}."
+        f" %kimi use {gone.id[:6]} undoes this."
     )
 
 
@@ -121,7 +122,8 @@ def _use(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     kimi.session.conversation(words[0])
     kimi.session.current = words[0]
     stage.say(
-        f"Cells without -c are in conversation {words[0]!r} now; it has {len(kimi.conversation.path())} turns."
+        f"Cells without -c are in conversation {words[0]!r} now;"
+        f" it has {len(kimi.conversation.path())} turns."
     )
 
 
@@ -146,6 +148,7 @@ COMMANDS: dict[str, Command] = {
     "help": Command("help", "this page", _help),
     "status": Command("status", "server, key, model, conversation", _status),
     "history": Command("history", "the turns of the conversation, and which are sent along", _history),
+    "show": Command("show N", "the last reply once more, or the one of that number or turn", showing.show),
     "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
     "undo": Command("undo", "take the last turn out of the conversation", _undo),
     "use": Command("use TURN|NAME", "go on from that turn, or in the conversation of that name", _use),
@@ -220,7 +223,10 @@ def help_text() -> str:
     return "\n".join(
         [
             "%%kimi [options]             ask: the prompt is the rest of the cell",
-            "name << at its beginning puts the reply into a variable; {{ name }} puts a value into the prompt.",
+            (
+                "name << at its beginning puts the reply into a variable;"
+                " {{ name }} puts a value into the prompt."
+            ),
             "",
             describe_options(),
             "",

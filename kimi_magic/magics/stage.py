@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
 from ..api import view_of
 from ..config import KimiMagic
-from ..conversation import Place, Turn
+from ..conversation import Conversation, Place, Turn
 from ..display import Ending, LiveFrontEnd, LiveView, ShellOutputs, StaticView, TerminalView, View
-from ..render import ReplyView, bundle, closing_lines, table_html, table_text
+from ..render import ReplyView, Terminal, bundle, closing_lines, table_html, table_text
+from ..render.reply import text
 from ..render.tables import Rows
 from ..session import Session, TurnStream
 from ..store import TWIN, twin_of
+from ..usage import Record
 from .failures import Failures
 from .notes import notes
 
@@ -134,6 +136,23 @@ class Stage:
         shown = self._shown.get(turn.id)
         if shown is not None:
             ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
+
+    def show_stored(self, turn: Turn, conversation: Conversation, records: Sequence[Record]) -> None:
+        """An output of its own for a turn of a conversation: what was shown of it, as far as this kernel
+        showed it, else what is stored of it."""
+        from ..panel.transcript import view_of_turn
+
+        shown = self._shown.get(turn.id)
+        view = shown.view if shown is not None else view_of_turn(turn, records)
+        about = notes(conversation.states(), turn, Place(turn.parent)) if shown is None else view.notes
+        view = replace(view, notes=about, raised=False)
+        if self.is_terminal:
+            terminal = Terminal(color=False)
+            lines = "\n".join(["", *closing_lines(view)])
+            print(terminal.feed(text(view) + "\n" + lines) + terminal.close())
+            return
+        twin = twin_of(turn, conversation, view.records)
+        self._shell.display_pub.publish(data={**bundle(view), TWIN: twin}, metadata={})
 
     def _final(self, ending: Ending, display_id: str, background: bool) -> dict[str, Any]:
         """The mimebundle to save of a reply that ended."""

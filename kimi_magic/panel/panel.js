@@ -96,10 +96,12 @@ function giveBack(store, n) {
   each(store, (view) => view.fill());
 }
 
-function stop(model, store, key) {
-  wish(model, store, { do: "stop", key });
-  const asked = store.state?.running.filter((turn) => !key || turn.key === key) ?? [];
-  if (asked.some((turn) => turn.cell)) kernelOf(model)?.interrupt?.(); // a cell waits for it: that is how a cell ends
+const runningHere = (state) => state?.running.filter((turn) => !turn.conversation || turn.conversation === state.conversation) ?? [];
+
+function stop(model, store) {
+  const turns = runningHere(store.state);
+  wish(model, store, { do: "stop", keys: turns.map((turn) => turn.key) });
+  if (turns.some((turn) => turn.cell)) kernelOf(model)?.interrupt?.(); // a cell waits for it: that is how a cell ends
 }
 
 const kernelOf = (model) => model.widget_manager?.kernel;
@@ -320,13 +322,13 @@ class Panel {
   draw() {
     const { store } = this, state = store.state;
     const waits = [...store.pending.values()].some((since) => Date.now() - since >= BUSY_AFTER);
-    const runs = state?.running ?? [];
+    const runs = runningHere(state);
     this.send.disabled = store.dead || !store.form.prompt.trim();
     this.send.textContent = store.editing ? "Send instead" : "Send";
     this.stop.disabled = store.dead || !runs.length;
     this.cancel.hidden = !store.editing;
     this.interrupt.hidden = !(waits || runs.some((turn) => turn.cell)) || store.dead || !kernelOf(this.model)?.interrupt;
-    this.status.textContent = this.says(waits, runs);
+    this.status.textContent = this.says(waits, runs, (state?.running.length ?? 0) - runs.length);
     this.error.textContent = store.error;
     this.drawAsked();
     if (!state) return this.log.replaceChildren(nodesOf(this.model.get("_saved")));
@@ -344,11 +346,12 @@ class Panel {
     this.drawStrip(state);
   }
 
-  says(waits, runs) {
+  says(waits, runs, elsewhere) {
     if (this.store.dead) return "The kernel that this panel belonged to has ended: run %kimi panel again.";
     if (waits) return "The kernel is busy with a cell; what you asked for is queued behind it. ■ (interrupt) ends the cell.";
     if (runs.some((turn) => turn.cell)) return "A cell is asking.";
-    return runs.length ? "Kimi is answering." : "";
+    if (runs.length) return "Kimi is answering.";
+    return elsewhere ? `Kimi is answering in another conversation (${elsewhere}); %kimi jobs lists them.` : "";
   }
 
   drawAsked() {
@@ -371,9 +374,8 @@ class Panel {
   }
 
   drawLog(state, runs) {
-    const here = runs.filter((turn) => !turn.conversation || turn.conversation === state.conversation);
     const outgoing = [...(this.store.outgoing ?? new Map())].map(([n, sent]) => ({ key: n, prompt: sent.prompt, waits: true }));
-    const wanted = [...state.turns.map((id) => this.store.items.get(id)).filter(Boolean), ...here, ...outgoing];
+    const wanted = [...state.turns.map((id) => this.store.items.get(id)).filter(Boolean), ...runs, ...outgoing];
     const kept = new Map();
     const boxes = wanted.map((turn) => {
       const key = `${turn.id ?? turn.key} ${turn.status ?? ""}`;
@@ -384,7 +386,7 @@ class Panel {
     for (const [key, box] of this.shown) if (!kept.has(key)) box.kimiGone?.();
     this.shown = kept;
     const stays = this.isAtEnd();
-    this.log.setAttribute("aria-busy", String(here.length > 0));
+    this.log.setAttribute("aria-busy", String(runs.length > 0));
     if (boxes.length !== this.log.children.length || boxes.some((box, n) => box !== this.log.children[n])) this.log.replaceChildren(...boxes);
     if (!boxes.length) this.log.replaceChildren(make("p", { className: "kimi-quiet", textContent: "Nothing has been asked in this conversation yet." }));
     if (stays) this.toEnd();

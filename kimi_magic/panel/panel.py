@@ -188,7 +188,7 @@ class Panel:
 
     def _stop(self, said: Said) -> None:
         for stream in list(self._running):
-            if said.get("key") in (None, stream.id):
+            if stream.id in said["keys"]:
                 stream.stop()
         self._confirming.close()
 

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from ..api import Kimi
-from ..config import SET_A_KEY
 from ..conversation import Conversation, Turn
+from ..keys import SET_A_KEY
 from ..render import money
 from ..render.footer import seconds
 from ..session import TurnStream

@@ -55,6 +55,7 @@ def view_of_turn(turn: Turn, records: Iterable[Record]) -> ReplyView:
         simulated=turn.simulated,
         structured="output_config" in turn.settings and "format" in turn.settings["output_config"],
         raised=False,
+        images=tuple(turn.images),
     )
 
 

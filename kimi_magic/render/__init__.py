@@ -4,7 +4,7 @@ sanitise            what may pass, and what is cleaned away
 markdown            a text, whole or while it streams (with math, cjk, dialect, code)
 source, terminal    a text for exporters, and for terminals
 pieces              a reply's blocks as the pieces that one sees
-calls, data         a tool call, and a structured reply
+calls, data, images a tool call, a structured reply, and images
 reply, running      a finished reply, and the segments of one that runs
 footer, tables      the line under a reply; rows as tables
 usage, plot         usage as tables, and as a picture

@@ -6,19 +6,17 @@ Its height is bounded, however long the result; a result with an image stands op
 from __future__ import annotations
 
 import json
-import re
 from html import escape
 
-from ..wire import IMAGE_TYPES, Block, ImageBlock, TextBlock
+from ..wire import Block, ImageBlock, TextBlock
 from . import style
 from .footer import seconds
+from .images import image_html
 from .pieces import Call
 from .sanitise import clean
 
 GIVEN = 80
 """Characters of a call's arguments that stand in its summary."""
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def call_html(call: Call, *, runs: bool = False) -> str:
@@ -36,6 +34,11 @@ def call_html(call: Call, *, runs: bool = False) -> str:
         f'<summary style="{style.SUMMARY}">Tool · <code>{escape(clean(_signature(call)))}</code>{faulty}'
         f" · {escape(call_state(call, runs=runs))}</summary>{body}</details>"
     )
+
+
+def call_line(call: Call) -> str:
+    """The call and what became of it, in a line of plain text."""
+    return clean(f"{_signature(call)} · {call_state(call)}")
 
 
 def call_state(call: Call, *, runs: bool = False) -> str:
@@ -58,9 +61,5 @@ def _result_html(block: Block, *, is_error: bool) -> str:
     if isinstance(block, TextBlock):
         look = style.RESULT_ERROR if is_error else style.RESULT
         return f'<pre style="{look}">{escape(clean(block.text))}</pre>'
-    source = block.source if isinstance(block, ImageBlock) else {}
-    data = str(source.get("data") or "")
-    if source.get("media_type") in IMAGE_TYPES and _BASE64.fullmatch(data):
-        address = f"data:{source['media_type']};base64,{data}"
-        return f'<img alt="image that the tool returned" style="{style.IMAGE}" src="{address}">'
-    return f'<p style="{style.QUIET}">[{escape(clean(block.type or "block"))}]</p>'
+    image = image_html(block, "image that the tool returned")
+    return image or f'<p style="{style.QUIET}">[{escape(clean(block.type or "block"))}]</p>'

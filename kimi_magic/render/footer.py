@@ -37,9 +37,14 @@ def footer(records: tuple[Record, ...], price: Price | None) -> str:
     parts.append(_cost(records, price))
     if last.attempts > 1:
         parts.append(f"attempt {last.attempts}")
-    if last.stop_reason not in (None, "end_turn"):
-        parts.append(STOPS.get(str(last.stop_reason), str(last.stop_reason)))
+    parts.append(stop_words(records))
     return " · ".join(part for part in parts if part)
+
+
+def stop_words(records: tuple[Record, ...]) -> str:
+    """Why the last reply ended, where a reader has to be told."""
+    reason = records[-1].stop_reason if records else None
+    return "" if reason in (None, "end_turn") else STOPS.get(str(reason), str(reason))
 
 
 def _effort(effort: str | None) -> str:

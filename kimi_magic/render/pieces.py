@@ -68,6 +68,8 @@ class Search:
     query: str
     results: tuple[Json, ...] = ()
     error: str | None = None
+    ended: bool = False
+    """Its results have come, be there none."""
 
 
 Piece = Thinking | Text | Data | Call | Search
@@ -110,14 +112,14 @@ def pieces(
                 asked = calls[block.tool_use_id].pop(0)
                 out[asked] = _answered(out[asked], block, next(timed, None))
             case WebSearchResultBlock():
-                found = Search("", tuple(block.results), block.error_code)
+                found = Search("", tuple(block.results), block.error_code, ended=True)
                 place = searches.get(block.tool_use_id)
                 if place is None:
                     out.append(found)
                 else:
                     called = out[place]
                     assert isinstance(called, Search)
-                    out[place] = Search(called.query, found.results, found.error)
+                    out[place] = replace(found, query=called.query)
     return _in_turn(out)
 
 

@@ -15,13 +15,14 @@ from typing import Any
 from ..usage import Price, Record
 from ..wire import Block
 from . import style
-from .calls import call_html
+from .calls import call_html, call_line
 from .data import data_html, data_markdown
-from .footer import details, footer, seconds
+from .footer import details, footer, seconds, stop_words
+from .images import sent_html, sent_line
 from .markdown import render_markdown
 from .pieces import Call, Data, Piece, Search, Text, Thinking, pieces, sources
 from .sanitise import clean, safe_url
-from .source import plain_text, safe_markdown
+from .source import code_span, escape_text, plain_text, safe_markdown
 
 BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY to ask one."
 REPLAYED = "Replayed: this reply was recorded earlier, and nothing was asked now."
@@ -46,12 +47,20 @@ class ReplyView:
     """Its text is JSON that follows a schema."""
     raised: bool = True
     """A failure is also the cell's error, which stands right below."""
+    images: tuple[Block, ...] = ()
+    """Those of the prompt."""
 
     @property
     def badges(self) -> list[str]:
         """What has to be said of where the reply comes from."""
         replayed = any(record.replayed for record in self.records)
         return [BADGE] * self.simulated + [REPLAYED] * replayed
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader of the bare text has to be told, each in a line."""
+        sent = [sent_line(self.images)] if self.images else []
+        return [line for line in (*sent, self.failure, stop_words(self.records), *self.notes) if line]
 
     def pieces(self) -> list[Piece]:
         return pieces(self.content, self.call_seconds, structured=self.structured)
@@ -73,7 +82,7 @@ def html(view: ReplyView, *, sheet: bool = True) -> str:
         return wrapped(ending_html(replace(view, failure="") if view.raised else view), sheet=sheet)
     body = [badge_html(badge) for badge in view.badges]
     body += shown or [f'<p style="{style.QUIET}">The reply is empty.</p>']
-    body.append(sources_html(view.content))
+    body += [sources_html(view.content), sent_html(view.images)]
     body.append(ending_html(view))
     return wrapped("".join(body), sheet=sheet)
 
@@ -121,17 +130,24 @@ def _thought_about(view: ReplyView) -> str:
     return " · ".join(parts + ([f"{tokens:,} tokens"] if tokens else []))
 
 
-def search_html(search: Search) -> str:
-    """A search: the query, and what was found or why nothing was."""
-    found = f"{len(search.results)} results" if search.results else "searching …"
-    if search.error:
-        found = f"failed: {search.error}"
+def search_html(search: Search, *, runs: bool = False) -> str:
+    """A search: the query, and what was found or why nothing was. runs: the reply is under way."""
     rows = "".join(f"<li>{_link(r)}</li>" for r in search.results)
     return (
         f'<details class="kimi-search" style="{style.BOX}"><summary style="{style.SUMMARY}">'
-        f"Web search · {escape(clean(search.query))} · {escape(clean(found))}</summary>"
-        f"<ol>{rows}</ol></details>"
+        f"{escape(clean(_search_line(search, runs=runs)))}</summary>{f'<ol>{rows}</ol>' if rows else ''}</details>"
     )
+
+
+def _search_line(search: Search, *, runs: bool = False) -> str:
+    """What was searched for, and what came of it, in a line."""
+    count = len(search.results)
+    found = f"{count} result{'s' * (count != 1)}" if count else "nothing found"
+    if search.error:
+        found = f"failed: {search.error}"
+    elif not search.ended:
+        found = "searching …" if runs else "not finished"
+    return " · ".join(part for part in ("Web search", search.query, found) if part)
 
 
 def sources_html(content: Iterable[Block]) -> str:
@@ -155,7 +171,7 @@ def ending_html(view: ReplyView) -> str:
     out += [f'<div class="kimi-note" style="{style.NOTE}">{escape(clean(note))}</div>' for note in view.notes]
     if view.records:
         rows = "".join(
-            f'<tr><th style="{style.CELL}">{escape(name)}</th>'
+            f'<tr><th scope="row" style="{style.CELL}">{escape(name)}</th>'
             f'<td style="{style.CELL}">{escape(clean(value))}</td></tr>'
             for name, value in details(view.records)
         )
@@ -170,23 +186,34 @@ def ending_html(view: ReplyView) -> str:
 
 
 def markdown(view: ReplyView) -> str:
-    """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone."""
+    """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone. A call
+    of a tool and a search are a line each."""
     parts = [f"*{badge}*" for badge in view.badges]
-    found = view.pieces()
-    parts += [safe_markdown(p.markdown) for p in found if isinstance(p, Text)]
-    parts += [safe_markdown(data_markdown(p.json)) for p in found if isinstance(p, Data)]
+    parts += [_piece_markdown(piece) for piece in view.pieces()]
     cited = sources(view.content)
     parts += ["\n".join(f"{n}. {_link_markdown(s)}" for n, s in enumerate(cited, 1))] if cited else []
-    parts += [f"*{safe_markdown(_one_line(line))}*" for line in (view.failure, *view.notes) if line]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    parts += [f"*{safe_markdown(_one_line(line))}*" for line in view.remarks]
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _piece_markdown(piece: Piece) -> str:
+    match piece:
+        case Text(source):
+            return safe_markdown(source)
+        case Data(source):
+            return safe_markdown(data_markdown(source))
+        case Call():
+            return f"> Tool: {code_span(_one_line(call_line(piece)))}"
+        case Search():
+            return "> " + escape_text(_one_line(clean(_search_line(piece))))
+        case _:
+            return ""
 
 
 def text(view: ReplyView) -> str:
-    """Plain text: the markdown as the model wrote it, without thinking."""
+    """Plain text: the markdown as the model wrote it, without thinking. Calls and searches as above."""
     parts = [f"[{badge}]" for badge in view.badges]
-    found = view.pieces()
-    parts += [plain_text(p.markdown) for p in found if isinstance(p, Text)]
-    parts += [clean(p.json) for p in found if isinstance(p, Data)]
+    parts += [_piece_text(piece) for piece in view.pieces()]
     cited = sources(view.content)
     parts += [
         "\n".join(
@@ -194,8 +221,20 @@ def text(view: ReplyView) -> str:
             for n, s in enumerate(cited, 1)
         )
     ] * bool(cited)
-    parts += [f"[{plain_text(_one_line(line))}]" for line in (view.failure, *view.notes) if line]
-    return "\n\n".join(part.strip("\n") for part in parts)
+    parts += [f"[{plain_text(_one_line(line))}]" for line in view.remarks]
+    return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def _piece_text(piece: Piece) -> str:
+    match piece:
+        case Text(source) | Data(source):
+            return plain_text(source)
+        case Call():
+            return f"[Tool: {_one_line(call_line(piece))}]"
+        case Search():
+            return f"[{_one_line(clean(_search_line(piece)))}]"
+        case _:
+            return ""
 
 
 def closing_lines(view: ReplyView) -> list[str]:

@@ -8,7 +8,7 @@ from . import style
 from .calls import call_html
 from .footer import seconds
 from .pieces import Call, Piece, Search, Thinking
-from .reply import ReplyView, badge_html, piece_html, wrapped
+from .reply import ReplyView, badge_html, piece_html, search_html, wrapped
 from .sanitise import clean
 
 FOLLOWED = 20_000
@@ -20,7 +20,8 @@ def waiting(model: str, elapsed: float, trouble: str = "", *, queued: bool = Fal
     awaited = "the reply before this one" if queued else model
     line = f"Waiting for {awaited}" + (f" · {int(elapsed)} s" if elapsed >= 1 else " …")
     note = f'<div style="{style.NOTE}">{escape(clean(trouble))}</div>' if trouble else ""
-    return wrapped(f'<div class="kimi-waiting" style="{style.QUIET}">{escape(line)}</div>{note}', sheet=False)
+    body = f'<div class="kimi-waiting" style="{style.QUIET}">{escape(clean(line))}</div>{note}'
+    return wrapped(body, sheet=False)
 
 
 def segment(body: str, *, simulated: bool | None = None) -> str:
@@ -35,8 +36,8 @@ def piece(part: Piece, thought_for: float | None) -> str:
         return thinking(part.text, seconds(thought_for) if thought_for is not None else "")
     if isinstance(part, Call):
         return call_html(part, runs=True)
-    if isinstance(part, Search) and not part.results and not part.error:
-        return piece_html(part, ReplyView(()))
+    if isinstance(part, Search):
+        return search_html(part, runs=True)
     return piece_html(part, ReplyView((), thinking_seconds=thought_for))
 
 

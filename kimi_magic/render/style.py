@@ -30,6 +30,7 @@ PRE = "white-space:pre-wrap;overflow:auto;max-height:20em;margin:.4em 0"
 RESULT = f"{PRE};border-top:{LINE};padding-top:.4em"
 RESULT_ERROR = f"{RESULT};border-left:3px solid rgba(210,60,60,.85);padding-left:.6em"
 IMAGE = "max-width:100%;max-height:30em;display:block;margin:.4em 0"
+THUMBNAIL = "max-width:100%;max-height:10em;margin:.4em .6em .2em 0"
 CELL = "padding:.1em .9em .1em 0;text-align:left;border:0"
 
 WRAPPER_CLASS = "kimi jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore"

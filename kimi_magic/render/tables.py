@@ -18,7 +18,9 @@ def table_html(rows: Rows, caption: str = "") -> str:
     if not rows:
         return f"<p>{escape(clean(caption))}</p>"
     styles = {name: _style([row[name] for row in rows]) for name in rows[0]}
-    head = "".join(f'<th scope="col" style="{style}">{escape(name)}</th>' for name, style in styles.items())
+    head = "".join(
+        f'<th scope="col" style="{style}">{escape(clean(name))}</th>' for name, style in styles.items()
+    )
     body = "".join(
         "<tr>" + "".join(_cell(name, row[name], style) for name, style in styles.items()) + "</tr>"
         for row in rows
@@ -50,9 +52,10 @@ _NUMERIC = re.compile(r"[$€¥]?[\d,.]+( s| min \d+ s|%| [A-Z]{3})?|\?|")
 
 def table_text(rows: Rows, caption: str = "") -> str:
     """The same in columns of text; full-width characters count as two."""
+    caption = clean(caption)
     if not rows:
         return caption
-    lines = [list(rows[0]), *([clean(v).replace("\n", " ") for v in row.values()] for row in rows)]
+    lines = [[clean(v).replace("\n", " ") for v in line] for line in (rows[0], *(r.values() for r in rows))]
     widths = [max(_width(line[n]) for line in lines) for n in range(len(rows[0]))]
     table = [
         "  ".join(

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, overload
 
+from .bulk import in_bulk
 from .files import read_records, write_records
 from .prices import PriceBook
 from .records import FIELDS, MONEY, Record, cost_of
@@ -93,8 +94,9 @@ class UsageTable(Sequence[dict[str, Any]]):
         """A pandas DataFrame with the same columns and types whatever the rows (needs pandas)."""
         import pandas as pd
 
-        columns = self.columns()
-        return pd.DataFrame({n: _series(pd, values, KINDS[n]) for n, values in columns.items()}, copy=False)
+        with in_bulk():
+            columns = {n: _series(pd, values, KINDS[n]) for n, values in self.columns().items()}
+            return pd.DataFrame(columns, copy=False)
 
     def arrow(self) -> Any:
         """A pyarrow Table with the same columns and types whatever the rows (needs pyarrow)."""

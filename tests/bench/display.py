@@ -302,8 +302,20 @@ def _shown(ws: Any) -> dict[str, Any]:
 def _execute(ws: Any, code: str, take: Callable[[str, Mapping[str, Any]], object]) -> tuple[int, int]:
     """Run a cell to its idle status; messages and bytes that came meanwhile."""
     key = uuid.uuid4().hex
-    header = {"msg_id": key, "msg_type": "execute_request", "username": "", "session": "bench", "version": "5.4"}
-    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False, "user_expressions": {}}
+    header = {
+        "msg_id": key,
+        "msg_type": "execute_request",
+        "username": "",
+        "session": "bench",
+        "version": "5.4",
+    }
+    content = {
+        "code": code,
+        "silent": False,
+        "store_history": True,
+        "allow_stdin": False,
+        "user_expressions": {},
+    }
     ws.send(
         json.dumps(
             {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}

@@ -24,7 +24,9 @@ from jupyter_client.manager import KernelManager
 
 HERE = Path(__file__).parent
 PEER = HERE.parent.parent / ".artifacts/venvs/jupyter-ai-magics/bin/python"
-CPU = "import time as _t, sys as _s; _c = _t.process_time()\n{}\nprint('CPU', (_t.process_time() - _c) * 1000)"
+CPU = (
+    "import time as _t, sys as _s; _c = _t.process_time()\n{}\nprint('CPU', (_t.process_time() - _c) * 1000)"
+)
 
 
 class Kernel:
