@@ -43,12 +43,12 @@ class Key:
         if size < _SHORTEST:
             return text
         pieces = {body[i : i + size] for i in range(len(body) - size + 1)}
+        if not any(piece in text for piece in pieces):  # nearly always, and much quicker
+            return text
         hidden = [False] * len(text)
         for start in range(len(text) - size + 1):
             if text[start : start + size] in pieces:
                 hidden[start : start + size] = [True] * size
-        if not any(hidden):
-            return text
         shown: list[str] = []
         for character, secret in zip(text, hidden, strict=True):
             if not secret:

@@ -196,5 +196,126 @@ def test_the_judge_sees_what_must_not_be_there() -> None:
         *["<iframe></iframe>", "<a href='//evil.cn'>x</a>", "<div id='main'></div>", "<p class='lm-x'>y</p>"],
     ]
     assert [html for html in bad if not faults({"text/html": html})] == []
-    assert faults({"text/markdown": "<b>x</b>"}) and faults({"image/svg+xml": ""})
+    assert faults({"text/markdown": "<b>x</b>"})
+    assert faults({"image/svg+xml": ""})
     assert faults({"text/html": segment("<p>x</p>", simulated=True)}) == []
+
+
+# --- segments -----------------------------------------------------------------------------------
+
+
+def test_thinking_is_folded_and_says_its_tokens_and_seconds() -> None:
+    shown = html({"type": "thinking", "thinking": "a < b"}, said("Yes."), thinking_seconds=2.5)
+    assert re.search(
+        r'<details class="kimi-thinking"[^>]*><summary[^>]*>Thinking · 2.5 s · 300 tokens<', shown
+    )
+    assert "a &lt; b" in shown
+    redacted = html({"type": "redacted_thinking", "data": "x"}, said("Yes."))
+    assert "The server sends this thinking encrypted." in redacted
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ([search("cats")], "Web search · cats · not finished"),
+        ([search("cats"), found([])], "Web search · cats · nothing found"),
+        ([search("cats"), found([page()])], "Web search · cats · 1 result"),
+        ([search("cats"), found([page(), page()])], "Web search · cats · 2 results"),
+        ([search("cats"), found({"error_code": "unavailable"})], "Web search · cats · failed: unavailable"),
+        ([found([page()])], "Web search · 1 result"),
+    ],
+)
+def test_a_search_says_what_was_asked_and_what_came_of_it(content: list[Any], line: str) -> None:
+    data = bundle(view(*content, said("So.")))
+    assert line in words(data["text/html"])
+    assert f"> {line}\n" in data["text/markdown"]
+
+
+def test_a_search_that_runs_says_so_until_its_results_have_come() -> None:
+    outputs = Recording()
+    running = StaticView(outputs, lambda ending: {})
+    steps = blocks(search("cats"), {**search("dogs"), "id": "s2"}, found([]))
+    for seen in (1, 2, 3):
+        running.update(Progress(steps[:seen], 0.0, "m"))
+        assert ("cats · searching …" in outputs.html) == (seen < 3)
+    assert "cats · nothing found" in outputs.html
+
+
+def test_citations_are_numbers_in_the_text_that_lead_to_the_sources_below() -> None:
+    a, b = page("https://a.org/x", "Ants"), page("https://b.org/y", "Bees")
+    data = bundle(view(said("One", a), said(", two", b, a), said(".")))
+    text = words(data["text/html"])
+    assert "One [1] , two [2] [1] ." in text
+    assert data["text/html"].count('href="https://a.org/x"') == 3
+    assert re.search(r"Sources\s*Ants\s*Bees", text)
+    assert "1. Ants <https://a.org/x>\n2. Bees <https://b.org/y>" in data["text/markdown"]
+    assert "[1] Ants https://a.org/x\n[2] Bees https://b.org/y" in data["text/plain"]
+
+
+def test_a_call_shows_arguments_result_time_and_failure_in_a_bounded_box() -> None:
+    shown = html(
+        call("mean", {"of": [1, 2]}), result(said("9\n" * 5000), is_error=True), call_seconds=(0.25,)
+    )
+    assert "Tool · <code>mean(of=[1, 2])</code> · failed · 0.2 s" in shown
+    assert shown.count("max-height") >= 2
+    assert "<details open" not in shown
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    assert re.search(r'<details open class="kimi-tool".*<img alt="image that', html(call(), result(image)))
+    assert "> Tool: `mean(of=1) · done`" in bundle(view(call("mean", {"of": 1}), result()))["text/markdown"]
+
+
+def test_the_images_of_a_prompt_are_named_and_small_ones_can_be_looked_at() -> None:
+    small, large = (
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG * times}}
+        for times in (1, 20_000)
+    )
+    elsewhere = {"type": "image", "source": {"type": "url", "url": "https://a.org/<x>.png"}}
+    shown = view(said("A cat."), images=blocks(small, large, elsewhere))
+    data = bundle(shown)
+    assert faults(data) == []
+    assert data["text/html"].count("<img ") == 1
+    assert "Images sent · PNG, 1 KB, PNG, 160 KB, at https://a.org/&lt;x&gt;.png" in data["text/html"]
+    assert "[Images sent · PNG, 1 KB, " in data["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("max_tokens", "cut at max_tokens: raise it with -n"),
+        ("refusal", "the model refused"),
+        ("model_context_window_exceeded", "the context window is full: %kimi new begins afresh"),
+        ("stop_sequence", "stopped at a stop sequence"),
+        ("a_new_one", "a_new_one"),
+    ],
+)
+def test_why_a_reply_ended_is_said_in_words_in_each_type(reason: str, told: str) -> None:
+    shown = bundle(replace(view(said("Half")), records=(replace(RECORD, stop_reason=reason),)))
+    assert told in shown["text/html"]
+    assert f"[{told}]" in shown["text/plain"]
+    assert told.split(":")[0].replace("_", r"\_") in shown["text/markdown"].replace(r"\_", "_").replace(
+        "_", r"\_"
+    )
+
+
+def test_the_footer_is_one_line_with_usage_and_request_id_behind_it() -> None:
+    shown = html(said("Yes."))
+    line, table = shown.partition('<details class="kimi-footer"')[2].split("<table>")
+    assert "kimi-k3.1-pro · effort max · first token 0.4 s · 3.2 s · 2,200 in (1,000 from cache)" in words(
+        line
+    )
+    assert "340 out (300 thinking) · $0.0021" in words(line)
+    assert "req_1" in table
+    assert table.count('<th scope="row"') == table.count("<tr>") > 5
+
+
+def test_structured_replies_are_a_table_or_indented_json() -> None:
+    rows = html(said('[{"city": "Paris", "n": 2}, {"city": "Rome", "n": 10}]'), structured=True)
+    assert re.search(r'<th scope="col"[^>]*>city</th>', rows)
+    tree = html(said('{"a": {"b": 1}, "c": 2}'), structured=True)
+    assert '<pre class="kimi-code">' in tree
+
+
+def test_a_server_s_words_in_an_error_obey_nothing() -> None:
+    for title, text in HOSTILE.items():
+        (line,) = ServerError(text, hint=text)._render_traceback_()
+        assert not OBEYED.search(line), title

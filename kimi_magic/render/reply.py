@@ -211,9 +211,11 @@ def _piece_markdown(piece: Piece) -> str:
 
 
 def text(view: ReplyView) -> str:
-    """Plain text: the markdown as the model wrote it, without thinking. Calls and searches as above."""
+    """Plain text: the markdown as the model wrote it, without thinking, calls and searches."""
     parts = [f"[{badge}]" for badge in view.badges]
-    parts += [_piece_text(piece) for piece in view.pieces()]
+    found = view.pieces()
+    parts += [plain_text(p.markdown) for p in found if isinstance(p, Text)]
+    parts += [plain_text(p.json) for p in found if isinstance(p, Data)]
     cited = sources(view.content)
     parts += [
         "\n".join(
@@ -223,18 +225,6 @@ def text(view: ReplyView) -> str:
     ] * bool(cited)
     parts += [f"[{plain_text(_one_line(line))}]" for line in view.remarks]
     return "\n\n".join(part.strip("\n") for part in parts if part)
-
-
-def _piece_text(piece: Piece) -> str:
-    match piece:
-        case Text(source) | Data(source):
-            return plain_text(source)
-        case Call():
-            return f"[Tool: {_one_line(call_line(piece))}]"
-        case Search():
-            return f"[{_one_line(clean(_search_line(piece)))}]"
-        case _:
-            return ""
 
 
 def closing_lines(view: ReplyView) -> list[str]:
