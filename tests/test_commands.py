@@ -151,6 +151,7 @@ def test_lab_serves_the_quickstart_at_the_address_that_it_prints(tmp_path: Path)
         with running("lab", str(folder), "--no-browser", "--port", port, until=LAB_ADDRESS) as second:
             assert second[1] != base
     assert (folder / "quickstart.ipynb").read_text() == "mine"
+    assert (folder / "teaching.jsonl").exists()
 
 
 def test_lab_says_in_one_line_where_it_cannot_write(tmp_path: Path) -> None:
@@ -176,6 +177,10 @@ def test_a_wheel_that_is_built_from_the_sdist_has_all_that_the_command_needs(tmp
         names = set(wheel.namelist())
     assert {
         "kimi_magic/notebooks/quickstart.ipynb",
+        "kimi_magic/notebooks/teaching.jsonl",
+        "kimi_magic/display/parts.js",
+        "kimi_magic/panel/panel.js",
+        "kimi_magic/panel/panel.css",
         "kimi_magic/lab/labconfig/default_setting_overrides.json",
         "kimi_magic/py.typed",
     } <= names

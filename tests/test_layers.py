@@ -34,7 +34,6 @@ OWNERS = {
     "ipywidgets": {"display", "panel"},
     "anywidget": {"display", "panel"},
     "markdown_it": {"render"},
-    "mdit_py_plugins": {"render"},
     "nh3": {"render"},
     "pygments": {"render"},
     "traitlets": {"config", "display", "panel", "magics"},

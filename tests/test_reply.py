@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +26,7 @@ from kimi_magic.usage import Record
 from kimi_magic.wire import Block, content_blocks
 
 HOSTILE = {title: source for title, [source] in read("hostile.txt", 1).items()}
-PNG = "iVBORw0KGgo="
+PNG = "iVBORw0KGgoA"
 RECORD = Record(
     time=datetime(2026, 3, 1, 12, tzinfo=UTC),
     model="kimi-k3.1-pro",
@@ -70,6 +72,12 @@ def page(url: str = "https://a.org/x", title: str = "A page") -> dict[str, str]:
 
 def view(*json: dict[str, Any], **more: Any) -> ReplyView:
     return ReplyView(blocks(*json), (RECORD,), **more)
+
+
+def png(width: int, height: int, size: int) -> str:
+    """The beginning of a PNG, and so many bytes in all."""
+    head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", width, height)
+    return b64encode(head.ljust(size, b"\x00")).decode()
 
 
 def html(*json: dict[str, Any], **more: Any) -> str:
@@ -266,16 +274,18 @@ def test_a_call_shows_arguments_result_time_and_failure_in_a_bounded_box() -> No
 
 def test_the_images_of_a_prompt_are_named_and_small_ones_can_be_looked_at() -> None:
     small, large = (
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG * times}}
-        for times in (1, 20_000)
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+        for data in (PNG, png(640, 480, 180_000))
     )
     elsewhere = {"type": "image", "source": {"type": "url", "url": "https://a.org/<x>.png"}}
     shown = view(said("A cat."), images=blocks(small, large, elsewhere))
     data = bundle(shown)
     assert faults(data) == []
     assert data["text/html"].count("<img ") == 1
-    assert "Images sent · PNG, 1 KB, PNG, 160 KB, at https://a.org/&lt;x&gt;.png" in data["text/html"]
-    assert "[Images sent · PNG, 1 KB, " in data["text/plain"]
+    assert (
+        "Images sent · PNG, 1 KB; PNG 640 × 480, 180 KB; at https://a.org/&lt;x&gt;.png" in data["text/html"]
+    )
+    assert "[Images sent · PNG, 1 KB; " in data["text/plain"]
 
 
 @pytest.mark.parametrize(

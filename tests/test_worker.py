@@ -15,7 +15,6 @@ import pytest
 from kimi_magic.errors import Interrupted, ServerError
 from kimi_magic.session import Worker
 
-
 _others: set[threading.Thread] = set()  # workers that other tests have left to the end of the process
 
 

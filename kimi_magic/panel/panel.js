@@ -256,6 +256,7 @@ class Panel {
 
   wrote() {
     this.store.form.prompt = this.prompt.value;
+    this.store.error = "";
     this.shareForm();
     this.draw();
   }

@@ -47,7 +47,7 @@ def sent_html(images: Sequence[Block]) -> str:
 
 def sent_line(images: Sequence[Block]) -> str:
     """What the images of the prompt are, in a line."""
-    return f"Image{'s' * (len(images) > 1)} sent · {', '.join(map(about, images))}"
+    return f"Image{'s' * (len(images) > 1)} sent · {'; '.join(map(about, images))}"
 
 
 def about(block: Block) -> str:

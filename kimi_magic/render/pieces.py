@@ -93,7 +93,7 @@ def pieces(
                 elif block.text:
                     out.append(Data(block.text))
             case TextBlock():
-                text = block.text + _marks(block.citations, sources)
+                text = block.text + _marks(block, sources)
                 if out and isinstance(out[-1], Text):
                     out[-1] = Text(out[-1].markdown + text)
                 elif text:
@@ -169,14 +169,15 @@ def sources(content: Iterable[Block]) -> list[Json]:
     return list(found.values())
 
 
-def _marks(citations: Sequence[Json], numbers: dict[str, int]) -> str:
+def _marks(block: TextBlock, numbers: dict[str, int]) -> str:
     """`[1]`, linked to the source where its address is safe, once for each source of a block."""
-    urls = dict.fromkeys(str(c.get("url", "")) for c in citations)
-    return "".join(_mark(url, numbers.setdefault(url, len(numbers) + 1)) for url in urls)
+    urls = dict.fromkeys(str(c.get("url", "")) for c in block.citations)
+    marks = "".join(_mark(url, numbers.setdefault(url, len(numbers) + 1)) for url in urls)
+    return f" {marks}" if marks and block.text.endswith(("!", "\\")) else marks  # else an image, or no link
 
 
 def _mark(url: str, number: int) -> str:
     if not safe_url(url):
-        return rf"\[{number}\]"
+        return f"[{number}]"
     address = re.sub(r"[<>\s\\]", lambda m: f"%{ord(m[0]):02X}", url)
-    return rf"[\[{number}\]](<{address}>)"
+    return f"[[{number}]](<{address}>)"

@@ -135,7 +135,8 @@ def search_html(search: Search, *, runs: bool = False) -> str:
     rows = "".join(f"<li>{_link(r)}</li>" for r in search.results)
     return (
         f'<details class="kimi-search" style="{style.BOX}"><summary style="{style.SUMMARY}">'
-        f"{escape(clean(_search_line(search, runs=runs)))}</summary>{f'<ol>{rows}</ol>' if rows else ''}</details>"
+        f"{escape(clean(_search_line(search, runs=runs)))}</summary>"
+        f"{f'<ol>{rows}</ol>' if rows else ''}</details>"
     )
 
 
@@ -192,7 +193,7 @@ def markdown(view: ReplyView) -> str:
     parts += [_piece_markdown(piece) for piece in view.pieces()]
     cited = sources(view.content)
     parts += ["\n".join(f"{n}. {_link_markdown(s)}" for n, s in enumerate(cited, 1))] if cited else []
-    parts += [f"*{safe_markdown(_one_line(line))}*" for line in view.remarks]
+    parts += [f"*{escape_text(_one_line(clean(line)))}*" for line in view.remarks]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
@@ -237,11 +238,8 @@ def closing_lines(view: ReplyView) -> list[str]:
 
 
 def _link_markdown(source: Mapping[str, Any]) -> str:
-    title = safe_markdown(_one_line(str(source["title"])).translate(_PUNCTUATION))
+    title = escape_text(_one_line(clean(str(source["title"]))))
     return f"{title} <{source['url']}>" if safe_url(str(source["url"])) else title
-
-
-_PUNCTUATION = {ord(c): f"\\{c}" for c in r"\`*_{}[]<>()#|~$"}
 
 
 def _one_line(line: str) -> str:

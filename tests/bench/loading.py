@@ -1,8 +1,8 @@
 """What loading and the first cells cost, side by side. See README.md here.
 
-Each figure comes from kernels of its own: CPU time of the kernel process for a line, and the time between the
-start of a cell (its busy status) and its first output that says anything of the reply: on the wall, and of the
-kernel's CPU, which is what the wall shows where nothing else runs.
+Each figure comes from kernels of its own: CPU time of the kernel process for a line, and the time between
+the start of a cell (its busy status) and its first output that says anything of the reply: on the wall, and
+of the kernel's CPU, which is what the wall shows where nothing else runs.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import json
 import socket
 import threading
 import time
+from itertools import pairwise
 
 DELTAS = 8_000
 THINKING, TEXT = 20_000, 200_000  # characters
@@ -17,7 +18,8 @@ THINKING, TEXT = 20_000, 200_000  # characters
 _SECTION = """## Part {n}: what the numbers say
 
 The mean of **group {n}** is `{n}.25`, a little above the rest; see [the notes](https://example.org/{n}) and
-the formula $\\bar x = \\frac{{1}}{{n}}\\sum_i x_i$, which *weighs* all of them alike. 平均值**略高**，见下表。
+the formula $\\bar x = \\frac{{1}}{{n}}\\sum_i x_i$, which *weighs* all of them alike.
+平均值**略高**，见下表。
 
 | site | mean | n |
 | --- | ---: | ---: |
@@ -58,7 +60,7 @@ def thought(size: int = THINKING) -> str:
 def cut(whole: str, pieces: int) -> list[str]:
     """`whole` in so many pieces of about the same size."""
     ends = [len(whole) * n // pieces for n in range(pieces + 1)]
-    return [whole[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [whole[a:b] for a, b in pairwise(ends)]
 
 
 def deltas(thinking: int = THINKING, size: int = TEXT, count: int = DELTAS) -> tuple[list[str], list[str]]:

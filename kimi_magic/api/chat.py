@@ -8,127 +8,47 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol
 
-from .batch import Door, Elsewhere, Estimate, Mapper
-from .batch import Progress as BatchProgress
-from .client import SIMULATOR_URL, AsyncClient
-from .config import KimiMagic
-from .conversation import Conversation, Turn
-from .display import Ending, Progress, Several, View, by_input, by_nobody, show
-from .errors import ConfigError, KimiError, StoreError, ToolError
-from .keys import SET_A_KEY, find_key
-from .prompt import ImageLimits
-from .recordings import Library
-from .render import ReplyView, ShownUsage, bundle, call_records, money, sources
-from .session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, ToolCalls, TurnStream, Worker
-from .store import TWIN, Store, read_twins, store_path
-from .tools import Schema, Tool, function_tools
-from .transports import RecordTransport, ReplayTransport, SimulatorTransport, read_cassette
-from .usage import Budget, Record, totals
-from .wire import Block, Json, Message, TextBlock, content_blocks
+from ..batch import Door, Elsewhere, Estimate, Mapper
+from ..batch import Progress as BatchProgress
+from ..client import AsyncClient
+from ..config import KimiMagic
+from ..conversation import Conversation
+from ..display import Progress, Several, View, by_input, by_nobody, show
+from ..errors import ConfigError, KimiError
+from ..prompt import ImageLimits, image_block
+from ..render import ShownUsage, money
+from ..session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, ToolCalls, TurnStream, Worker
+from ..store import Store, store_path
+from ..tools import Schema, function_tools
+from ..usage import Budget
+from ..wire import Block, Json, TextBlock, content_blocks
+from .connect import client_elsewhere, connect
+from .replays import Replays, carries_turns
+from .reply import Reply, reply_of
+from .toolbox import Toolbox
 
 SEARCHES = 5
 """How often the server may search for one reply, where no number is given."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-NO_KEY = "sk-none-is-needed-in-process"
+class Audience(Protocol):
+    """Shows the chat, whoever asks."""
 
-MAX_NOTEBOOK = 50_000_000  # bytes of a notebook that is looked through for recordings
+    def watch(self, stream: TurnStream) -> View | None:
+        """A view of a turn that begins, if it wants one."""
 
-
-def connect(
-    settings: KimiMagic, environ: Mapping[str, str] | None = None, *, record: Path | None = None
-) -> tuple[AsyncClient, bool]:
-    """The client that the settings and the environment ask for, and whether it is the simulator.
-
-    record: a cassette that replies are written to. Raises `ConfigError` where there is no key and the
-    simulator may not answer.
-    """
-    environ = os.environ if environ is None else environ
-    if settings.would_simulate(environ):
-        from .simulator import Simulator
-
-        simulated = SimulatorTransport(Simulator(speed=settings.simulator_speed))
-        taped = RecordTransport(record, async_inner=simulated) if record else simulated
-        return AsyncClient(NO_KEY, SIMULATOR_URL, transport=taped), True
-    key = find_key(None, environ)
-    if key is None and not environ.get("KIMI_BASE_URL", "").strip():
-        raise ConfigError(
-            "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
-        )
-    return AsyncClient(
-        key.secret if key else None, transport=RecordTransport(record) if record else None
-    ), False
+    def refresh(self) -> None:
+        """Something has changed. In any thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of one question; `-o NAME` puts it into a variable."""
-
-    turn: Turn
-    message: Message
-    """The last message, as the API gave it."""
-    records: tuple[Record, ...]
-    view: ReplyView
-    value: Any = None
-    """What a reply by a schema holds, as the schema's type."""
-    schema: Schema | None = None
-
-    @property
-    def text(self) -> str:
-        return self.turn.text
-
-    @property
-    def thinking(self) -> str:
-        return replace(self.message, content=tuple(self.turn.reply)).thinking
-
-    @property
-    def sources(self) -> list[Json]:
-        """What the text cites: url and title each, in the order of their numbers."""
-        return sources(self.turn.reply)
-
-    @property
-    def rows(self) -> list[Json]:
-        """The value as records: `pd.DataFrame(reply.rows)`. None without a schema."""
-        return self.schema.rows(self.value) if self.schema is not None else []
-
-    @property
-    def tool_calls(self) -> list[Json]:
-        """The calls of tools, in order: id, name, input, result (its text), is_error and seconds each;
-        what is not known is None."""
-        return call_records(self.view.pieces())
-
-    @property
-    def usage(self) -> ShownUsage:
-        """One row for each request that it took."""
-        return ShownUsage(self.records)
-
-    @property
-    def cost(self) -> Decimal | None:
-        """Of all its requests; None where a price is not known."""
-        return totals(self.records).cost if all(r.cost is not None for r in self.records) else None
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return f"<Reply: {len(self.text):,} characters, {self.turn.status}>"
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return bundle(self.view)
-
-
-class Kimi:
+class Kimi(Toolbox):
     """The notebook's chat.
 
     settings: else from the environment. client: else as `connect` finds it. notebook: its path,
@@ -141,6 +61,7 @@ class Kimi:
         client: AsyncClient | None = None,
         notebook: str | None = None,
     ) -> None:
+        super().__init__()
         self.settings = settings or KimiMagic.from_environment()
         self.worker = Worker()
         self.current_cell: Callable[[], str | None] = lambda: None
@@ -149,8 +70,6 @@ class Kimi:
         self._given = client is not None
         self.notebook = notebook
         """Its path, where it is known."""
-        self.tools: dict[str, Tool] = {}
-        """What `tool` registered, by name."""
         self.jobs: Jobs[Reply] = Jobs()
         """The replies in the background."""
         self.audience: list[Audience] = []
@@ -159,9 +78,7 @@ class Kimi:
         """Makes the panel, in a notebook."""
         self._panel: Any = None
         self._session: Session | None = None
-        self._library = Library()
-        self._player = ReplayTransport(self._library)
-        self._replayer = AsyncClient(NO_KEY, SIMULATOR_URL, transport=self._player)
+        self._replays = Replays()
         self._cassette: Path | None = None
         self._offline = False  # the client answers from recordings only
         self._gathered = False
@@ -181,7 +98,7 @@ class Kimi:
         if self._client is None or (self._offline and replay != "only"):
             offline = replay == "only"
             client, simulated = (
-                (self._replayer, False) if offline else connect(self.settings, record=self._cassette)
+                (self._replays.client, False) if offline else connect(self.settings, record=self._cassette)
             )
             self._client, self.simulated, self._offline = client, simulated, offline
             if self._session is not None:
@@ -192,8 +109,8 @@ class Kimi:
                 self._client,
                 notebook=self.notebook,
                 store=Store(store_path()) if self.settings.store == "on" else None,
-                library=self._library,
-                replayer=self._replayer,
+                library=self._replays.library,
+                replayer=self._replays.client,
                 budget=_ceiling(self.settings.budget),
             )
             self._session.purse.is_free = self.simulated
@@ -208,7 +125,7 @@ class Kimi:
     def _offer_restore(self, session: Session) -> list[str]:
         """A notebook that came from elsewhere, or has another name now, carries its turns with it."""
         path = self.notebook_file()
-        if path is None or any(c.turns for c in session.conversations.values()) or not _carries_turns(path):
+        if path is None or any(c.turns for c in session.conversations.values()) or not carries_turns(path):
             return []
         return ["The outputs of this notebook hold a conversation: %kimi restore goes on from it."]
 
@@ -227,7 +144,7 @@ class Kimi:
         self._client, self._offline = client, False
         session.connect(client)
         session.purse.is_free = self.simulated
-        if old is not None and old is not self._replayer:
+        if old is not None and old is not self._replays.client:
             self.worker.run(old.aclose)
 
     def compact(self, view: View | None = None) -> Reply:
@@ -241,31 +158,7 @@ class Kimi:
 
     def play(self, path: Path) -> int:
         """Let replays find the recordings of a cassette; how many there are."""
-        recordings = read_cassette(path)
-        for recording in recordings:
-            self._library.add(recording)
-        return len(recordings)
-
-    def _gather_recordings(self) -> None:
-        """Let replays find what the notebook carries in its outputs, and the cassette of the settings.
-        Where the notebook is not known, the notebooks beside the kernel are looked at: a recording is
-        found by its whole request, so another one's never fits by accident."""
-        if self._gathered:
-            return
-        self._gathered = True
-        own = self.notebook_file()
-        for path in [own] if own is not None else sorted(Path().glob("*.ipynb")):
-            if not _carries_turns(path):
-                continue
-            try:
-                found = read_twins(path)
-            except StoreError as error:
-                self.session.warnings.append(f"{error} Replays do without it.")
-                continue
-            for turn in found.turns:
-                self._library.add_turn(turn, path.name, partial(found.before, turn))
-        if self.settings.cassette:
-            self.play(Path(self.settings.cassette).expanduser())
+        return self._replays.play(path)
 
     def ask(
         self,
@@ -280,22 +173,29 @@ class Kimi:
         `session.Ask` (model, effort, max_tokens, system, cache_ttl, stop_sequences, conversation,
         new, once, append, tool_choice, max_steps), and
 
+            images  figures, images, arrays or the bytes of an image file, ahead of the prompt
             tools   functions, `Tool`s, or names of registered ones
             schema  a type that `reply.value` will be of, or a JSON Schema
             search  how often the server may search; True for the usual number
 
         Raises what `run` raises.
         """
+        return self.run(self._question(prompt, options), view)
+
+    def _question(self, prompt: str | Block | Sequence[Block], options: dict[str, Any]) -> Plan:
+        """The plan for a prompt from Python."""
         content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
         text = "".join(b.text for b in content if isinstance(b, TextBlock))
-        return self.run(self.plan(content, **{"prompt": text, "cell": self.current_cell(), **options}), view)
+        pictures = [image_block(value, self._limits())[0] for value in options.pop("images", ())]
+        asked = {"prompt": text, "cell": self.current_cell(), **options}
+        return self.plan((*pictures, *content), **asked)
 
     def plan(self, content: Sequence[Block], **options: Any) -> Plan:
         """The request for a user message, with the settings as defaults."""
         s = self.settings
         replay = options.get("replay") or s.replay
         session = self._ready(replay)
-        self._player.speed = s.replay_speed
+        self._replays.player.speed = s.replay_speed
         defaults: dict[str, Any] = {
             "model": s.model,
             "effort": s.effort or None,
@@ -312,7 +212,7 @@ class Kimi:
         if isinstance(given.get("search"), bool):
             given["search"] = SEARCHES if given["search"] else None
         if replay != "off":
-            self._gather_recordings()
+            session.warnings += self._replays.gather(self.notebook_file(), s.cassette)
         return session.plan(Ask(content=tuple(content), **{**defaults, **given}))
 
     def run(self, plan: Plan, view: View | None = None) -> Reply:
@@ -353,9 +253,7 @@ class Kimi:
 
         Raises what `ask` raises.
         """
-        content = (prompt,) if isinstance(prompt, Block) else tuple(content_blocks(prompt))
-        text = "".join(b.text for b in content if isinstance(b, TextBlock))
-        plan = self.plan(content, **{"prompt": text, "cell": self.current_cell(), **options})
+        plan = self._question(prompt, options)
         stream = self._ready(plan.ask.replay).start(plan)
         try:
             async with aclosing(self.worker.aiterate(stream.events)) as events:
@@ -364,11 +262,7 @@ class Kimi:
                         await asyncio.to_thread(_run_calls, event, stream)
         finally:
             self.refresh()
-        assert stream.turn is not None
-        shown = view_of(Ending(stream, ""), stream.notes)
-        return Reply(
-            stream.turn, stream.message, tuple(stream.records), shown, stream.value, stream.plan.ask.schema
-        )
+        return reply_of(stream)
 
     def map(
         self, template: str, rows: Any, *, schema: Any = None, concurrency: int = 8, **options: Any
@@ -426,11 +320,7 @@ class Kimi:
             show(stream, self.worker, Several([view, *watching]), confirm=confirm)
         finally:
             self.refresh()
-        assert stream.turn is not None
-        shown = view_of(Ending(stream, ""), stream.notes)
-        return Reply(
-            stream.turn, stream.message, tuple(stream.records), shown, stream.value, stream.plan.ask.schema
-        )
+        return reply_of(stream)
 
     def panel(self) -> Any:
         """The panel of this chat; the last value of a cell shows itself. Raises `ConfigError` where there
@@ -445,56 +335,6 @@ class Kimi:
         """Let the audience show the chat as it is now."""
         for one in list(self.audience):
             one.refresh()
-
-    @overload
-    def tool(self, function: F, /) -> F: ...
-
-    @overload
-    def tool(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        confirm: bool = False,
-        timeout: float | None = None,
-    ) -> Callable[[F], F]: ...
-
-    def tool(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        confirm: bool = False,
-        timeout: float | None = None,
-    ) -> Any:
-        """A decorator that registers a function as a tool, which `-t NAME` and `tools=["NAME"]` then
-        find; the function stays what it is.
-
-        name, description: else its own, and its docstring's. confirm: ask before each call. timeout:
-        seconds. Raises `ToolError` for a function that cannot be one.
-        """
-
-        def register(given: F) -> F:
-            made = Tool.of(given, name=name, description=description, confirm=confirm, timeout=timeout)
-            self.tools[made.name] = made
-            return given
-
-        return register if function is None else register(function)
-
-    def as_tool(self, tool: Tool | Callable[..., Any] | str) -> Tool:
-        """The tool that is meant: a registered one by its name or its function, else made from the
-        function. Raises `ToolError`."""
-        if isinstance(tool, Tool):
-            return tool
-        if isinstance(tool, str):
-            if tool not in self.tools:
-                raise ToolError(f"There is no tool {tool!r}.", hint="Register it with @kimi.tool.")
-            return self.tools[tool]
-        registered = next((known for known in self.tools.values() if known.function == tool), None)
-        return registered or Tool.of(tool)
 
     @property
     def usage(self) -> ShownUsage:
@@ -542,24 +382,6 @@ def _ceiling(text: str) -> Budget | None:
         raise ConfigError(f"The setting budget is not usable: {error}.") from None
 
 
-def _carries_turns(path: Path) -> bool:
-    """Whether a notebook's file is worth reading for turns."""
-    try:
-        return path.stat().st_size < MAX_NOTEBOOK and TWIN in path.read_text("utf-8", errors="replace")
-    except OSError:
-        return False  # gone, or not ours to read: then it has nothing for us
-
-
-def client_elsewhere(base_urls: Sequence[str], speed: float | None) -> AsyncClient:
-    """The client of another process: a simulator of its own, or a key that it finds there as it was found
-    here. speed: the simulator's, None for a server."""
-    if speed is None:
-        return AsyncClient(None, base_urls)
-    from .simulator import Simulator
-
-    return AsyncClient(NO_KEY, SIMULATOR_URL, transport=SimulatorTransport(Simulator(speed=speed)))
-
-
 def _run_calls(calls: ToolCalls, stream: TurnStream) -> None:
     """Run the calls of a turn; nobody can be asked about those that want it."""
     for call in calls.calls:
@@ -575,16 +397,6 @@ def _money_so_far(progress: BatchProgress) -> str:
     return f"{would}{money(progress.cost, progress.currency)}{failed}{waits}"
 
 
-class Audience(Protocol):
-    """Shows the chat, whoever asks."""
-
-    def watch(self, stream: TurnStream) -> View | None:
-        """A view of a turn that begins, if it wants one."""
-
-    def refresh(self) -> None:
-        """Something has changed. In any thread."""
-
-
 class _Silent:
     """Shows nothing."""
 
@@ -593,22 +405,3 @@ class _Silent:
 
     def finish(self, ending: object) -> None:
         pass
-
-
-def view_of(ending: Ending, notes: Sequence[str] = (), *, raised: bool = True) -> ReplyView:
-    """What is to be shown of a turn that ended. raised: its error stands below, as the cell's own."""
-    turn = ending.stream.turn
-    assert turn is not None
-    return ReplyView(
-        content=tuple(turn.content),
-        records=tuple(ending.stream.records),
-        price=ending.stream.price,
-        notes=tuple(notes),
-        failure=ending.failure,
-        simulated=turn.simulated,
-        thinking_seconds=ending.thinking_seconds,
-        call_seconds=tuple(ending.stream.call_seconds),
-        structured=ending.stream.plan.ask.schema is not None,
-        raised=raised,
-        images=tuple(turn.images),
-    )

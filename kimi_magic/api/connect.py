@@ -1,0 +1,47 @@
+"""Settings and environment → the client that asks: a server, or the embedded simulator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..client import SIMULATOR_URL, AsyncClient
+from ..config import KimiMagic
+from ..errors import ConfigError
+from ..keys import SET_A_KEY, find_key
+from ..simulator import Simulator
+from ..transports import RecordTransport, SimulatorTransport
+
+NO_KEY = "sk-none-is-needed-in-process"
+
+
+def connect(
+    settings: KimiMagic, environ: Mapping[str, str] | None = None, *, record: Path | None = None
+) -> tuple[AsyncClient, bool]:
+    """The client that the settings and the environment ask for, and whether it is the simulator.
+
+    record: a cassette that replies are written to. Raises `ConfigError` where there is no key and the
+    simulator may not answer.
+    """
+    environ = os.environ if environ is None else environ
+    if settings.would_simulate(environ):
+        simulated = SimulatorTransport(Simulator(speed=settings.simulator_speed))
+        taped = RecordTransport(record, async_inner=simulated) if record else simulated
+        return AsyncClient(NO_KEY, SIMULATOR_URL, transport=taped), True
+    key = find_key(None, environ)
+    if key is None and not environ.get("KIMI_BASE_URL", "").strip():
+        raise ConfigError(
+            "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
+        )
+    return AsyncClient(
+        key.secret if key else None, transport=RecordTransport(record) if record else None
+    ), False
+
+
+def client_elsewhere(base_urls: Sequence[str], speed: float | None) -> AsyncClient:
+    """The client of another process: a simulator of its own, or a key that it finds there as it was found
+    here. speed: the simulator's, None for a server."""
+    if speed is None:
+        return AsyncClient(None, base_urls)
+    return AsyncClient(NO_KEY, SIMULATOR_URL, transport=SimulatorTransport(Simulator(speed=speed)))
