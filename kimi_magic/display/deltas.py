@@ -69,6 +69,7 @@ class _Part:
     text: str = ""
     label: str = ""
     html: str = ""
+    piece: Piece | None = None  # that the HTML is of
     grown: GrowingText | None = None
     sent: int = 0  # characters of a thinking, blocks of a text
     sent_last: str | None = None  # the label, the tail or the HTML that was sent last
@@ -87,7 +88,8 @@ class _Part:
             self.kind, self.text = "text", piece.markdown
             self.grown = self.grown or GrowingText()
             return self.grown.grow(piece.markdown)
-        self.kind, self.html = "html", running.piece(piece, thought_for)
+        if piece != self.piece:  # a result may be large, and an image is
+            self.kind, self.html, self.piece = "html", running.piece(piece, thought_for), piece
         return False
 
     def forget(self) -> None:
