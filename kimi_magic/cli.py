@@ -1,5 +1,5 @@
-"""The command `kimi-magic`: JupyterLab on the shipped notebook, a demonstration in the terminal, usage, and
-the simulator as a server on loopback."""
+"""The command `kimi-magic`: JupyterLab on the shipped notebook, a demonstration in the terminal, usage, what
+is wrong with the installation, and the simulator as a server on loopback."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     usage.add_argument("--model", help="of this model only")
     usage.add_argument("--save", metavar="FILE", help="write the records to a .csv or .jsonl file instead")
     usage.set_defaults(run=_usage)
+    doctor = commands.add_parser("doctor", help="what is wrong with this installation, and how to mend it")
+    doctor.add_argument(
+        "--online", action="store_true", help="ask the server, too, whether it takes the key; costs nothing"
+    )
+    doctor.set_defaults(run=_doctor)
     simulate = commands.add_parser("simulate", help="serve the simulator on 127.0.0.1")
     simulate.add_argument("--port", type=int, default=8765, help="port; 0 takes a free one (%(default)s)")
     simulate.add_argument(
@@ -143,6 +148,14 @@ def _usage(args: argparse.Namespace) -> int:
     else:
         print(table_text(ShownUsage(found.records, by=args.by).rows(), summary(found.summary())))
     return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from .doctor import examine, lines
+
+    found = examine(online=args.online)
+    print(lines(found))
+    return int(any(finding.is_wrong for finding in found))
 
 
 def _simulate(args: argparse.Namespace) -> int:

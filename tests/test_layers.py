@@ -21,6 +21,7 @@ LAYERS = [
     {"session"},
     {"batch", "config", "display"},
     {"api"},
+    {"doctor"},
     {"panel"},
     {"magics"},
     {"__init__", "cli"},

@@ -219,6 +219,16 @@ def test_a_tool_that_wants_consent_asks_in_the_panel(page: Page) -> None:
     assert len(page.kernel.value("ran")) == 1
 
 
+def test_a_reply_that_is_stopped_waits_for_no_consent_any_more(page: Page) -> None:
+    page.kernel.run(
+        "@kimi.tool(confirm=True)\ndef wipe(name: str = 'all') -> str:\n    'Wipe a disk.'\n    return ''"
+    )
+    page.say(lambda: page.kinds("asked"), do="ask", prompt="Wipe it. [[simulate: steps 1]]", tools=["wipe"])
+    page.kernel.run("%kimi stop")
+    page.until(lambda: page.kinds("asked")[-1]["text"] == "")
+    assert page.kernel.value("kimi.jobs.running") == []
+
+
 def test_nothing_of_the_model_reaches_the_page_unsanitised(page: Page) -> None:
     evil = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) <script>alert(1)</script>"
     page.say(lambda: page.transcript, do="ask", prompt=f"Say {evil}", effort="low")

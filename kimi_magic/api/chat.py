@@ -315,10 +315,11 @@ class Kimi(Toolbox):
         return Elsewhere(connect, session.price(self.settings.model), self.notebook)
 
     def _follow(self, stream: TurnStream, view: View, confirm: Confirm) -> Reply:
-        watching = [watch for one in self.audience if (watch := one.watch(stream)) is not None]
         try:
+            watching = [watch for one in self.audience if (watch := one.watch(stream)) is not None]
             show(stream, self.worker, Several([view, *watching]), confirm=confirm)
         finally:
+            stream.stop()  # nothing where it has ended; where it never began, others need not wait for it
             self.refresh()
         return reply_of(stream)
 

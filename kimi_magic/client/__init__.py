@@ -5,6 +5,7 @@ exchange  what both drivers share: the HTTP request, the reply, foreign errors m
 streams   one reply as it comes, blocking and async
 lines     ending a blocking read from another thread
 drivers   the two classes
+reach     whether a server is there
 """
 
 from ..keys import Key, find_key
@@ -12,6 +13,7 @@ from .defaults import SIMULATOR_URL
 from .drivers import AsyncClient, Client
 from .exchange import Limits
 from .hosts import BASE_URLS, base_urls
+from .reach import reach
 from .streams import AsyncMessageStream, SyncMessageStream
 
 __all__ = [
@@ -25,4 +27,5 @@ __all__ = [
     "SyncMessageStream",
     "base_urls",
     "find_key",
+    "reach",
 ]

@@ -102,7 +102,7 @@ class Client(_Base):
         super().__init__(api_key, base_url, **settings)
         self._sleep = sleep
         self._lines = Lines()
-        with _one_line():
+        with one_line():
             self._http = httpx.Client(transport=self._transport)
 
     def create(self, request: Request | None = None, /, **fields: Any) -> Message:
@@ -149,7 +149,7 @@ class AsyncClient(_Base):
     ) -> None:
         super().__init__(api_key, base_url, **settings)
         self._sleep = sleep
-        with _one_line():
+        with one_line():
             self._http = httpx.AsyncClient(transport=self._transport)
 
     async def create(self, request: Request | None = None, /, **fields: Any) -> Message:
@@ -175,7 +175,7 @@ class AsyncClient(_Base):
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def one_line() -> Iterator[None]:
     """httpx reads the proxy variables when a client is made; what it finds wrong there is the
     user's to mend."""
     try:

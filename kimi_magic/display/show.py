@@ -17,7 +17,7 @@ from ..conversation import CUT
 from ..errors import Interrupted, KimiError
 from ..render.pieces import Piece, pieces
 from ..retry import Attempt
-from ..session import Confirm, ToolCalls, TurnStream, Worker, inside
+from ..session import Confirm, ToolCalls, TurnStream, Worker
 from ..stream import ContentBlockStart, Event
 from ..wire import Block
 from .confirm import by_input
@@ -134,8 +134,7 @@ class _Follower:
         for call in event.calls:
             self._look()  # so that it is seen what runs, or what is asked about
             began = self.watch.clock()
-            with inside(self.stream.plan.ask.conversation):
-                outcome = event.run(call, self.confirm)
+            outcome = event.run(call, self.confirm)
             if self.interrupts.struck:  # and the function has swallowed it
                 raise KeyboardInterrupt
             self.stream.answer(outcome, self.watch.clock() - began)

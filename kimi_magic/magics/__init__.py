@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from .running import Runner
 
 
+def _complete_help() -> str:
+    """What `%%kimi?` shows: the same as `%kimi help`."""
+    from .commands import described
+    from .help import overview
+
+    return overview(described())
+
+
 @magics_class
 class KimiMagics(Magics):
     """The magics of one shell. make: gives the chat, when it is first needed."""
@@ -70,6 +78,9 @@ class KimiMagics(Magics):
         if cell is not None:
             return self.runner.cell(line, cell)
         return self.runner.line(line)
+
+    # IPython asks for it before `__doc__`, which would have to be made now.
+    kimi.getdoc = _complete_help  # type: ignore[union-attr]  # the decorators' types forget the function
 
 
 def load(shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:

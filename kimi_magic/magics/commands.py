@@ -15,10 +15,9 @@ from ..errors import OptionError
 from ..keys import SET_A_KEY
 from ..render import money as amount
 from ..usage import Record
-from . import background, carrying, money, showing
+from . import background, carrying, health, help, money, showing
 from . import fix as fixing
 from .carrying import shortened as _short
-from .options import describe_options
 from .stage import Stage
 
 
@@ -141,12 +140,17 @@ def _tools(kimi: Kimi, stage: Stage, words: list[str]) -> None:
 
 
 def _help(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    stage.say(help_text())
+    stage.say(help.text(described(), *words))
 
 
 COMMANDS: dict[str, Command] = {
-    "help": Command("help", "this page", _help),
+    "help": Command("help TOPIC", "this page, or more on one thing", _help),
     "status": Command("status", "server, key, model, conversation", _status),
+    "doctor": Command(
+        "doctor --online",
+        "what is wrong with this installation, and how to mend it; --online asks the server, too",
+        health.doctor,
+    ),
     "history": Command("history", "the turns of the conversation, and which are sent along", _history),
     "show": Command("show N", "the last reply once more, or the one of that number or turn", showing.show),
     "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
@@ -217,20 +221,6 @@ def find(line: str) -> Command | None:
     return None
 
 
-def help_text() -> str:
-    """One screen of help, made from the tables."""
-    lines = [f"  %kimi {c.usage:<16} {c.help}" for c in COMMANDS.values()]
-    return "\n".join(
-        [
-            "%%kimi [options]             ask: the prompt is the rest of the cell",
-            (
-                "name << at its beginning puts the reply into a variable;"
-                " {{ name }} puts a value into the prompt."
-            ),
-            "",
-            describe_options(),
-            "",
-            "%kimi some question          ask on one line",
-            *lines,
-        ]
-    )
+def described() -> help.Commands:
+    """The table in the words of `help`."""
+    return {name: (command.usage, command.help) for name, command in COMMANDS.items()}

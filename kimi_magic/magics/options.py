@@ -376,5 +376,5 @@ def describe_options() -> str:
     lines: list[str] = []
     for option in OPTIONS:
         flags = f"  {f'-{option.short},' if option.short else '   '} --{option.name} {option.metavar}"
-        lines += textwrap.wrap(option.help, 100, initial_indent=f"{flags:<28}", subsequent_indent=" " * 28)
+        lines += textwrap.wrap(option.help, 100, initial_indent=f"{flags:<27} ", subsequent_indent=" " * 28)
     return "\n".join(lines)

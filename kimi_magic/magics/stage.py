@@ -72,23 +72,29 @@ class Stage:
         self.failures.close()
 
     @property
-    def is_terminal(self) -> bool:
-        """Text instead of HTML: by the setting, or because no notebook kernel runs this shell."""
+    def display(self) -> tuple[str, str]:
+        """How replies are shown while they come (live, static or terminal), and why so."""
         if self._settings.display != "auto":
-            return self._settings.display == "terminal"
-        return getattr(self._shell, "kernel", None) is None
+            return self._settings.display, "by the setting display"
+        if getattr(self._shell, "kernel", None) is None:
+            return "terminal", "no notebook kernel runs this shell"
+        if "JPY_SESSION_NAME" not in os.environ:
+            return "static", "no Jupyter server has named its session here (JPY_SESSION_NAME)"
+        if find_spec("anywidget") is None:
+            return "static", "anywidget is not installed beside this kernel"
+        if not self._front_end.works:
+            return "static", "the front end has started no widget"
+        return "live", "a Jupyter server is there, and anywidget"
 
     @property
-    def _is_live(self) -> bool:
-        """A Jupyter server is there, and nothing has shown that its front end has no widgets."""
-        if self._settings.display != "auto":
-            return self._settings.display == "live"
-        server = "JPY_SESSION_NAME" in os.environ
-        return server and self._front_end.works and find_spec("anywidget") is not None
+    def is_terminal(self) -> bool:
+        """Text instead of HTML."""
+        return self.display[0] == "terminal"
 
     def view(self, *, alone: bool, background: bool = False) -> View:
         """A view for the running cell. alone: nothing else is among its outputs. background: the cell ends
-        before the reply, which then has one output that is found by its id, whatever runs meanwhile."""
+        before the reply, which then has one output that is found by its id, whatever runs meanwhile; it
+        is no widget, since the notebook may be saved or left in the middle of it."""
         if self.is_terminal:
             return TerminalView(
                 sys.stdout,
@@ -101,7 +107,7 @@ class Stage:
             return self._final(ending, view.display_id, background)
 
         view: LiveView | StaticView
-        if self._is_live and not outputs.captured:
+        if self.display[0] == "live" and not (outputs.captured or background):
             view = LiveView(outputs, self._front_end, final)
         else:
             view = StaticView(outputs, final, silent=outputs.captured, alone=alone and not background)

@@ -17,22 +17,23 @@ _TICK = 0.1
 
 
 class Confirming:
-    """`ask` is a `session.Confirm`. send: to the front end."""
+    """send: to the front end."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
         self._open: dict[str, _Question] = {}
 
-    def ask(self, tool: Tool, call: ToolUseBlock) -> bool | None:
-        """Wait for the answer; no where the panel is closed."""
+    def ask(self, tool: Tool, call: ToolUseBlock, runs: Callable[[], bool]) -> bool | None:
+        """Wait for the answer, as long as the turn runs; no where the panel is closed."""
         given = clean(json.dumps(call.input, ensure_ascii=False))
         text = f"Run {tool.name} with {given if len(given) <= _SHOWN else given[:_SHOWN] + ' …'}?"
         question = _Question(uuid.uuid4().hex, text)
         self._open[question.key] = question
         self._show(question)
-        while not question.answered.wait(_TICK):
+        while runs() and not question.answered.wait(_TICK):
             pass
-        self._open.pop(question.key, None)
+        if self._open.pop(question.key, None) is not None:
+            self._send({"kind": "asked", "call": question.key, "text": ""})
         return question.allowed
 
     def answer(self, key: str, allowed: bool) -> None:
@@ -40,7 +41,6 @@ class Confirming:
         if question is not None:
             question.allowed = allowed
             question.answered.set()
-            self._send({"kind": "asked", "call": key, "text": ""})
 
     def repeat(self) -> None:
         """For a front end that came later."""

@@ -25,6 +25,8 @@ from ..conversation import Conversation, Turn
 from ..display import Deltas, Ending, Outputs, Progress, View
 from ..errors import ConversationError, KimiError
 from ..session import TurnStream
+from ..tools import Tool
+from ..wire import ToolUseBlock
 from .asking import Form, plan_of
 from .confirming import Confirming
 from .state import item, state
@@ -174,7 +176,12 @@ class Panel:
     def _ask(self, said: Said, cell: str | None = None) -> None:
         plan = plan_of(self.kimi, self._names, Form.of(said), cell)
         self.send({"kind": "taken", "n": str(said.get("n", ""))})
-        self.kimi.begin(plan, confirm=self._confirming.ask)
+        begun: list[Any] = []
+
+        def confirm(tool: Tool, call: ToolUseBlock) -> bool | None:
+            return self._confirming.ask(tool, call, lambda: begun[0].stream.turn is None)
+
+        self.kimi.begin(plan, confirm=confirm, keep=begun.append)
 
     def _again(self, said: Said) -> None:
         """Ask a turn of the path anew, in its place."""
@@ -190,7 +197,6 @@ class Panel:
         for stream in list(self._running):
             if stream.id in said["keys"]:
                 stream.stop()
-        self._confirming.close()
 
     def _switch(self, said: Said) -> None:
         name = str(said["name"]).strip()

@@ -10,6 +10,8 @@ from ..display import SCRIPT
 from ..render import style
 
 _HERE = Path(__file__).parent
+_SCRIPTS = [_HERE / name for name in ("messages.js", "pieces.js", "panel.js")]
+"""Put one after the other, behind what shows a running reply."""
 
 
 @cache
@@ -18,7 +20,7 @@ def widget_class() -> Any:
     import traitlets
 
     class KimiPanel(anywidget.AnyWidget):
-        _esm = SCRIPT.read_text("utf-8") + (_HERE / "panel.js").read_text("utf-8")
+        _esm = "\n".join(file.read_text("utf-8") for file in (SCRIPT, *_SCRIPTS))
         _css = (_HERE / "panel.css").read_text("utf-8") + style.rules()
         _panel = traitlets.Unicode().tag(sync=True)
         _saved = traitlets.Unicode().tag(sync=True)

@@ -7,6 +7,7 @@ output is static and complete in each of its types, and says when a simulator ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -88,8 +89,16 @@ def html(view: ReplyView, *, sheet: bool = True) -> str:
 
 
 def wrapped(body: str, *, sheet: bool = True) -> str:
-    """`body` in the one element that all outputs stand in. sheet: with the style sheet."""
+    """`body` in the one element that all outputs stand in. sheet: with the style sheet.
+
+    No line in it is empty: exporters put HTML into markdown as it is, where HTML ends at an empty line
+    (https://spec.commonmark.org/0.31.2/#html-blocks). In code a character reference keeps it.
+    """
+    body = _EMPTY_LINE.sub(r"\1&#10;", body)
     return f'<div class="{style.WRAPPER_CLASS}">{style.sheet() if sheet else ""}{body}</div>'
+
+
+_EMPTY_LINE = re.compile(r"(?<=\n)([ \t]*)\n")
 
 
 def badge_html(badge: str = BADGE) -> str:

@@ -42,6 +42,7 @@ _RULES = """
 .kimi table { margin-left: 0; margin-right: 0 }
 .kimi summary:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px }
 .kimi .kimi-text > :first-child { margin-top: 0 }
+.kimi div.mathjax_process { margin: 1em 0 }
 .kimi section { overflow-x: auto; overflow-y: hidden }
 .kimi pre.kimi-code { background: rgba(128,128,128,.08); border: 1px solid rgba(128,128,128,.25);
   border-radius: 6px; line-height: 1.45; margin: .2em 0 1em; overflow-x: auto; padding: .6em .9em }
@@ -55,5 +56,5 @@ def sheet() -> str:
 
 
 def rules() -> str:
-    """What stands in it: every rule is below the class `kimi`."""
-    return (_RULES + STYLE.replace("\n.kimi-", "\n.kimi .kimi-")).strip()
+    """What stands in it: every rule is below the class `kimi`. No line is empty (see `reply.wrapped`)."""
+    return _RULES.strip() + STYLE.rstrip().replace("\n.kimi-", "\n.kimi .kimi-")

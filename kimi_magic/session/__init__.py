@@ -16,7 +16,7 @@ worker    the thread that HTTP runs in, and the iterator that a cell waits on
 from .asking import Ask, Plan
 from .calls import Confirm, ToolCalls
 from .jobs import Job, Jobs
-from .lanes import Lanes, inside
+from .lanes import Lanes
 from .session import Session
 from .turns import Surroundings, TurnStream
 from .window import SUMMARISE, tokens
@@ -35,6 +35,5 @@ __all__ = [
     "ToolCalls",
     "TurnStream",
     "Worker",
-    "inside",
     "tokens",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..prompt import written
 from ..tools import Outcome, Tool, refusal
 from ..wire import ToolResultBlock, ToolUseBlock
+from .lanes import inside
 
 Confirm = Callable[[Tool, ToolUseBlock], bool | None]
 """Asks the user whether a call may run; None where nobody can be asked."""
@@ -24,6 +25,8 @@ class ToolCalls:
 
     calls: tuple[ToolUseBlock, ...]
     tools: tuple[Tool, ...]
+    conversation: str
+    """The one that they are made for."""
 
     def run(self, call: ToolUseBlock, confirm: Confirm) -> Outcome:
         """What comes of one call. Only `KeyboardInterrupt` gets through."""
@@ -36,7 +39,8 @@ class ToolCalls:
                 return refusal(f"{tool.name} needs the user's consent, and nobody can be asked here.")
             if not allowed:
                 return refusal(f"The user did not allow this call of {tool.name}.")
-        return tool.call(call, written)
+        with inside(self.conversation):
+            return tool.call(call, written)
 
 
 class Waiting:

@@ -121,7 +121,9 @@ class TurnStream:
         """End it as an interrupt does, from any thread; what arrived is kept."""
         self._stopped = True
         running = self._running
-        if running is not None:
+        if running is None:
+            self._ticket.leave()  # it may never begin; those behind it need not wait
+        else:
             with contextlib.suppress(RuntimeError):  # its loop has ended, and the turn with it
                 running.get_loop().call_soon_threadsafe(running.cancel)
 
@@ -180,7 +182,7 @@ class TurnStream:
             self._exchanges.append(_exchange(step, self.message))
             return
         self._waiting = Waiting(step, asyncio.get_running_loop())
-        yield ToolCalls(step, self.plan.ask.tools)
+        yield ToolCalls(step, self.plan.ask.tools, self.plan.ask.conversation)
         await self._waiting.answered.wait()
         rounds, limit = sum(message.role == "assistant" for message in self._said), self.plan.ask.max_steps
         if rounds == limit:

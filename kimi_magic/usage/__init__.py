@@ -22,7 +22,7 @@ Rules:
 from .budget import PERIODS, Budget, most
 from .cache import LIFE, Advice, advise, expires, saved_by_cache
 from .files import read_records, write_records
-from .prices import ALWAYS, ANY, KINDS, PRICES, Price, PriceBook, PriceVersion, amount
+from .prices import ALWAYS, ANY, KINDS, PRICES, PRICES_READ, Price, PriceBook, PriceVersion, amount
 from .records import FIELDS, Record, cold_cost, cost_of, has_unpriced_searches, with_counts
 from .selection import Moment, Selection, moment
 from .table import UsageTable
@@ -37,6 +37,7 @@ __all__ = [
     "LIFE",
     "PERIODS",
     "PRICES",
+    "PRICES_READ",
     "Advice",
     "Budget",
     "Moment",

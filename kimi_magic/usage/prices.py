@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -45,7 +45,9 @@ class Price:
         return cls(**{**json, **numbers})
 
 
-_PUBLIC = "a relay's public price page, read in November 2026; no price for a search was found"
+PRICES_READ = date(2026, 11, 1)
+"""When the public prices were read."""
+_PUBLIC = f"a relay's public price page, read in {PRICES_READ:%B %Y}; no price for a search was found"
 PRICES: Mapping[str, Price] = {
     "kimi-k3.1-pro": Price.of("2.00", "10.00", "0.20", "2.00", "4.00", source=_PUBLIC),
     "kimi-k3.1-pro-highspeed": Price.of("4.00", "20.00", "0.20", "4.00", "8.00", source=_PUBLIC),

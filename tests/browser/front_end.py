@@ -157,9 +157,12 @@ class FrontEnd:
         self.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
         return name
 
-    def reopen(self, name: str) -> None:
-        """A file that is there, opened afresh."""
-        self.close()
+    def reopen(self, name: str, *, keep: bool = False) -> None:
+        """A file that is there, opened afresh. keep: its kernel goes on, as when the page is loaded again."""
+        if keep:
+            self.page.goto("about:blank")
+        else:
+            self.close()
         path = "lab?reset" if self.server.app == "lab" else f"notebooks/{name}"
         self.page.goto(f"{self.server.url}/{path}", wait_until="domcontentloaded")
         self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)

@@ -61,3 +61,109 @@ def test_the_finished_output_is_the_same_in_both_views(front: FrontEnd) -> None:
         (output,) = front.outputs(number)
         shown.append((output["data"]["text/markdown"], output["data"]["text/plain"]))
     assert shown[0] == shown[1]
+
+
+LONG = "%%kimi\nExplain it. [[simulate: long 3 KB]]"
+
+
+def is_static(front: FrontEnd, cell: int) -> bool:
+    """What a cell shows is one output that needs no widget."""
+    outputs = front.outputs(cell)
+    return len(outputs) == 1 and WIDGET not in outputs[0]["data"] and "text/html" in outputs[0]["data"]
+
+
+@pytest.mark.parametrize("display", ["live", "static"])
+def test_a_page_that_is_loaded_again_in_mid_stream_loses_no_reply(front: FrontEnd, display: str) -> None:
+    """A front end forgets which outputs belong to a running cell. The kernel goes on, and shows it again."""
+    name = front.open([slow(display), LONG, "%kimi show", "%%kimi -e low\nAnd now?"])
+    front.run(0)
+    front.start(1)
+    front.output(1).locator(".kimi-text p").first.wait_for()
+    front.command("docmanager:save")
+    front.reopen(name, keep=True)
+    assert "Error" not in front.output(1).inner_text()
+    front.page.wait_for_function("() => front().status() === 'busy'")
+    front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
+    front.run(2)
+    assert is_static(front, 2)
+    assert len(front.output(2).locator(".kimi-text").inner_text()) > 2_500
+    front.page.wait_for_timeout(1_100)
+    front.run(3)
+    assert is_static(front, 3)
+
+
+def test_without_the_widget_s_code_replies_end_static_and_go_on_so(front: FrontEnd) -> None:
+    """anywidget is in the kernel's environment and not in the server's."""
+    front.page.route("**/extensions/anywidget/**", lambda route: route.abort())
+    try:
+        front.open([slow("auto"), "%%kimi -e low\nHi.", LONG])
+        front.run(0)
+        front.run(1)
+        assert is_static(front, 1)
+        assert front.output(1).locator(".kimi-footer").is_visible()
+        front.page.wait_for_timeout(1_100)
+        front.start(2)
+        front.output(2).locator("details.kimi-thinking").wait_for()
+        assert front.is_running(2)
+        assert [WIDGET in output["data"] for output in front.outputs(2)].count(True) == 0
+        front.wait(2)
+        assert is_static(front, 2)
+    finally:
+        front.page.unroute("**/extensions/anywidget/**")
+
+
+@pytest.mark.parametrize("display", ["live", "static"])
+def test_what_is_cleared_before_or_by_a_tool_does_not_take_the_reply_along(
+    front: FrontEnd, display: str
+) -> None:
+    front.open(
+        [
+            slow(display, 0) + "\nfrom IPython.display import clear_output\n"
+            "def wipe():\n    clear_output()\n    return 'clean'\n"
+            "def tell():\n    print('the tool said so')\n    return 'told'",
+            "print('gone')\nclear_output()\nget_ipython().run_line_magic('kimi', 'Hi.')",
+            "%%kimi -t wipe\nwipe, please",
+            "%%kimi -t tell\ntell, please",
+        ]
+    )
+    for cell in range(4):
+        front.run(cell)
+    for cell in (1, 2, 3):
+        assert front.output(cell).locator(".kimi-footer").count() == 1, f"cell {cell}"
+        assert "Error" not in front.output(cell).inner_text()
+    assert "gone" not in front.output(1).inner_text()
+    assert "the tool said so" in front.output(3).inner_text()
+
+
+def test_cells_that_run_all_queued_each_end_with_their_own_reply(front: FrontEnd) -> None:
+    front.open([slow("auto", 0)] + [f"%%kimi -e low\nSay the number {n}00." for n in range(1, 9)])
+    front.command("notebook:run-all-cells")
+    front.wait(8)
+    for cell in range(1, 9):
+        assert is_static(front, cell)
+        assert f"number {cell}00" in front.output(cell).locator(".kimi-text").inner_text()
+
+
+SCROLL = """() => { const box = document.querySelector('.jp-WindowedPanel-outer'), top = box.getBoundingClientRect().top;
+  return [box.scrollTop, document.querySelectorAll('.jp-Notebook .jp-Cell')[1].getBoundingClientRect().top - top]; }"""
+
+
+@pytest.mark.parametrize("display", ["live", "static"])
+def test_the_page_does_not_move_for_who_reads_above_when_the_reply_ends(
+    front: FrontEnd, display: str
+) -> None:
+    front.open([slow(display), "print(*range(60), sep='\\n')", LONG])
+    front.run(0)
+    front.run(1)
+    front.start(2)
+    front.output(2).locator(".kimi-text p").first.wait_for()
+    front.page.evaluate("() => { document.querySelector('.jp-WindowedPanel-outer').scrollTop = 500; }")
+    front.page.wait_for_timeout(300)
+    before = front.page.evaluate(SCROLL)
+    assert before[0] > 100
+    assert front.is_running(2)
+    front.wait(2)
+    assert is_static(front, 2)
+    front.page.wait_for_timeout(500)
+    after = front.page.evaluate(SCROLL)
+    assert [abs(a - b) <= 3 for a, b in zip(before, after, strict=True)] == [True, True], (before, after)

@@ -1,0 +1,231 @@
+"""`%kimi help`, `%kimi help TOPIC` and `%%kimi?`, made from the tables of options, commands and settings.
+
+A topic is a few sentences and the names of what belongs to it; what that does stands in its table. A new
+topic is one entry of `TOPICS`, and every option, command and setting belongs to one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..config import KimiMagic
+from ..errors import OptionError
+from .options import OPTIONS, describe_options
+
+WIDTH = 100
+Commands = Mapping[str, tuple[str, str]]
+"""Name of a subcommand → how it is written, and what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What to know of one thing. options, commands, settings: names of the tables."""
+
+    title: str
+    text: str
+    options: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+TOPICS: dict[str, Topic] = {
+    "key": Topic(
+        "the key and the server",
+        """
+        Set KIMI_API_KEY (or EVOLINK_API_KEY) in the environment in which Jupyter starts, or put the key into
+        the system's keyring: service kimi_magic, user api_key. Never write it into a notebook.
+        KIMI_BASE_URL names another server of the same API. Without a key a simulator answers, and says so;
+        KIMI_MAGIC_SIMULATOR=never makes that an error.
+        """,
+        commands=("status", "doctor"),
+        settings=("simulator", "simulator_speed"),
+    ),
+    "model": Topic(
+        "model, effort and length",
+        """
+        The model thinks before it answers; low effort is quicker and cheaper than max, the default.
+        Thinking counts as output, and into --max-tokens.
+        """,
+        options=("model", "effort", "max-tokens", "system", "stop"),
+        commands=("system",),
+        settings=("model", "effort", "max_tokens"),
+    ),
+    "conversation": Topic(
+        "what is sent along, and how to go back",
+        """
+        A turn belongs to its cell: run the cell again, and the new turn takes the place of the old one;
+        those after it are stale until their cells run again. Nothing is lost: history shows every turn, and
+        use goes back to any. What was cut, interrupted or failed is never sent. Turns are on disk, and in the
+        notebook's own outputs, from which restore reads them.
+        """,
+        options=("conversation", "new", "once", "append"),
+        commands=(
+            "history", "show", "new", "undo", "use", "compact", "branches", "save", "load", "restore"
+        ),
+        settings=("store",),
+    ),
+    "values": Topic(
+        "values of the notebook in a prompt",
+        """
+        {{ name }} puts a value in: a name, then attributes, indexes and keys, with a format if you like
+        ({{ x:.2f }}). DataFrames, arrays and figures go in as a model reads them best. No code runs. Single
+        braces, $ and backslashes are text. NAME << before the options, or -o NAME, puts the reply into a
+        variable: .text .thinking .value .sources .tool_calls .usage .cost
+        """,
+        options=("out", "raw", "dry-run"),
+    ),
+    "images": Topic(
+        "images and files",
+        """
+        What is too large is scaled or cut, and that is said. {{ figure }} puts an image in its place in the
+        text.
+        """,
+        options=("image", "file"),
+        settings=("image_max_bytes", "image_max_side", "file_max_chars"),
+    ),
+    "tools": Topic(
+        "functions that the model may call",
+        """
+        Hints, defaults and docstring tell it how to call a function; arguments are checked before each call.
+        Tools run your code with what the model chose: @kimi.tool(confirm=True) asks before each call.
+        """,
+        options=("tool", "tool-choice", "max-steps"),
+        commands=("tools",),
+    ),
+    "schema": Topic(
+        "replies of a type",
+        """
+        Takes a pydantic model, dataclass, TypedDict, enum, list[…] of one, scalar or JSON Schema. The value
+        is reply.value, and pd.DataFrame(reply.rows) a table of it. A reply that does not fill it is an error.
+        """,
+        options=("schema",),
+    ),
+    "search": Topic(
+        "web search",
+        "The server searches; queries and results are shown, and what is cited is linked: reply.sources",
+        options=("search",),
+    ),
+    "usage": Topic(
+        "tokens, cache and cost",
+        """
+        kimi.usage has one row for each request: pd.DataFrame(kimi.usage). What the server did not say is
+        missing, never 0. Costs come from a price table, which price shows and sets.
+        """,
+        options=("cache",),
+        commands=("usage", "price"),
+        settings=("cache",),
+    ),
+    "budget": Topic(
+        "the most to be spent",
+        "The request that would go over it is not sent. Set for a class by KIMI_MAGIC_BUDGET.",
+        commands=("budget",),
+        settings=("budget",),
+    ),
+    "replay": Topic(
+        "recorded replies instead of new ones",
+        """
+        auto shows what was recorded for the very same request and asks where there is nothing; only never
+        asks. So Run All costs nothing while nothing changes, and a class needs no key.
+        """,
+        options=("replay",),
+        commands=("record", "replay"),
+        settings=("replay", "replay_speed", "cassette"),
+    ),
+    "batch": Topic(
+        "the same prompt for many rows",
+        """
+        kimi.map("Classify: {{ text }}", df, schema=Label) returns df with the replies as columns. Equal rows
+        are asked once, failed ones carry their error, and running it again asks for what is missing.
+        kimi.estimate says what it may cost. kimi.map? has all options.
+        """,
+    ),
+    "panel": Topic(
+        "the chat in a panel, and replies in the background",
+        "What is asked in the panel is a turn of the notebook, and the other way round.",
+        options=("background",),
+        commands=("panel", "jobs", "stop", "wait"),
+        settings=("display",),
+    ),
+    "headless": Topic(
+        "without a front end: nbclient, papermill, CI",
+        """
+        KIMI_MAGIC_NOTEBOOK names the notebook, so that its conversation is found again; without it each
+        run is alone. KIMI_MAGIC_REPLAY=only runs without a key and a network, KIMI_MAGIC_STORE=off leaves
+        nothing behind, KIMI_MAGIC_HOME names a folder for the store. Errors end the run.
+        """,
+        commands=("doctor",),
+        settings=("simulator", "replay", "store"),
+    ),
+    "errors": Topic(
+        "when something goes wrong",
+        "An error is one line: what happened, and the next step. %kimi doctor looks at the installation.",
+        commands=("fix", "code", "doctor", "help"),
+    ),
+}  # fmt: skip
+
+
+def text(commands: Commands, topic: str = "") -> str:
+    """The help on a topic, or on what a command or an option belongs to; the overview without one. Raises
+    `OptionError`."""
+    if not topic:
+        return overview(commands)
+    name = topic.lower().lstrip("-%")
+    found = [key for key in TOPICS if key == name] or [key for key, t in TOPICS.items() if name in _words(t)]
+    if not found:
+        near = difflib.get_close_matches(name, [*TOPICS, *commands], n=1)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        raise OptionError(f"There is no help on {topic}.", hint=f"{meant}Topics: {', '.join(TOPICS)}.")
+    return "\n\n".join(_page(key, TOPICS[key], commands) for key in found)
+
+
+def overview(commands: Commands) -> str:
+    """One screen: options, commands, topics."""
+    return "\n".join(
+        [
+            "%%kimi [options]             ask: the prompt is the rest of the cell",
+            "name << at its beginning puts the reply into a variable;"
+            " {{ name }} puts a value into the prompt.",
+            "",
+            describe_options(),
+            "",
+            "%kimi some question          ask on one line",
+            *(f"  %kimi {usage:<16} {does}" for usage, does in commands.values()),
+            "",
+            "%kimi help TOPIC             more on one thing:",
+            *(f"  {name:<14} {topic.title}" for name, topic in TOPICS.items()),
+        ]
+    )
+
+
+def _words(topic: Topic) -> set[str]:
+    shorts = {o.short for o in OPTIONS if o.name in topic.options and o.short}
+    return {*topic.options, *topic.commands, *topic.settings, *shorts}
+
+
+def _page(name: str, topic: Topic, commands: Commands) -> str:
+    """A topic with the lines of the tables that belong to it."""
+    words = " ".join(topic.text.split())
+    lines = [f"{name}: {topic.title}", "", *textwrap.wrap(words, WIDTH, break_on_hyphens=False)]
+    for rows in (_options(topic), _commands(topic, commands), _settings(topic)):
+        lines += ["", *(line for left, right in rows for line in _row(left, right))]
+    return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip()
+
+
+def _row(left: str, right: str) -> list[str]:
+    return textwrap.wrap(right, WIDTH, initial_indent=f"  {left:<28} ", subsequent_indent=" " * 31)
+
+
+def _options(topic: Topic) -> Iterator[tuple[str, str]]:
+    yield from ((f"{o.label} {o.metavar}", o.help) for o in OPTIONS if o.name in topic.options)
+
+
+def _commands(topic: Topic, commands: Commands) -> Iterator[tuple[str, str]]:
+    yield from ((f"%kimi {commands[name][0]}", commands[name][1]) for name in topic.commands)
+
+
+def _settings(topic: Topic) -> Iterator[tuple[str, str]]:
+    traits = KimiMagic.class_traits(config=True)
+    yield from ((f"KIMI_MAGIC_{name.upper()}", str(traits[name].help)) for name in topic.settings)
