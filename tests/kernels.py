@@ -93,8 +93,15 @@ class Kernel:
                 break
             if kind in OUTPUTS:
                 on_output(ran)
-        self.seen.append(self.client.get_shell_msg(timeout=PATIENCE))
+        self.seen.append(self._reply_to(message["header"]["msg_id"]))
         return ran
+
+    def _reply_to(self, request: str) -> dict[str, Any]:
+        """The answer to a request; a kernel that starts slowly is asked twice whether it is there."""
+        while True:
+            reply: dict[str, Any] = self.client.get_shell_msg(timeout=PATIENCE)
+            if reply["parent_header"].get("msg_id") == request:
+                return reply
 
     def watch(self, until: Callable[[], bool]) -> None:
         """Take what comes while no cell runs, until something is true."""
@@ -138,7 +145,6 @@ class Kernel:
         return ast.literal_eval(cell.printed)
 
     def complete(self, code: str) -> dict[str, Any]:
-        self.client.complete(code, len(code))
-        reply = self.client.get_shell_msg(timeout=PATIENCE)
+        reply = self._reply_to(self.client.complete(code, len(code)))
         self.client.get_iopub_msg(timeout=PATIENCE)
         return dict(reply["content"])

@@ -28,6 +28,7 @@ class Recording:
         self.sent: list[tuple[str, str, Mapping[str, Any]]] = []
         self.shown: dict[str, Mapping[str, Any]] = {}
         self._clearing = False
+        self.wiped = False
 
     def publish(self, data: Mapping[str, Any], display_id: str) -> None:
         self.sent.append(("publish", display_id, data))
@@ -44,6 +45,14 @@ class Recording:
     def clear(self) -> None:
         self.sent.append(("clear", "", {}))
         self._clearing = True
+
+    def cleared(self) -> bool:
+        cleared, self.wiped = self.wiped, False
+        return cleared
+
+    def wipe(self) -> None:
+        """What a tool's `clear_output` does."""
+        self.shown, self.wiped = {}, True
 
     @property
     def html(self) -> str:
@@ -243,6 +252,19 @@ def test_beside_other_outputs_a_reply_is_one_output_and_clears_nothing() -> None
     assert "clear" not in [kind for kind, _, _ in outputs.sent]
     assert list(outputs.shown) == ["other", shown.display_id]
     assert outputs.size <= 150_000 * clock.now + 3 * 100_000
+
+
+def test_after_its_outputs_were_cleared_a_reply_is_shown_anew() -> None:
+    outputs = Recording()
+    shown = view(outputs)
+    shown.update(progress(thought("hm"), words("Yes")))
+    outputs.wipe()
+    shown.update(progress(thought("hm"), words("Yes, so.")))
+    assert "hm" in outputs.html
+    assert "Yes, so." in outputs.html
+    outputs.wipe()
+    shown.finish(ending())
+    assert outputs.shown == {shown.display_id: {"text/html": "<final>"}}
 
 
 def test_a_silent_view_sends_the_finished_output_only() -> None:

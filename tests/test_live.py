@@ -119,6 +119,18 @@ def test_the_finished_output_takes_the_widget_s_place_and_the_widget_goes() -> N
     assert widget.closed
 
 
+def test_after_its_output_was_cleared_a_reply_is_shown_anew() -> None:
+    outputs, widget = Recording(), Widget()
+    view = live(outputs, widget)
+    view.update(progress(words("Yes")))
+    outputs.wipe()
+    view.update(progress(words("Yes, so.")))
+    assert [WIDGET in data for data in outputs.shown.values()] == [True]
+    outputs.wipe()
+    view.finish(ending())
+    assert outputs.shown == {view.display_id: {"text/html": "<final>"}}
+
+
 def test_a_widget_is_closed_even_where_its_output_cannot_be_replaced() -> None:
     class Broken(Recording):
         def update(self, data: Any, display_id: str) -> None:

@@ -169,15 +169,25 @@ class Kimi(Toolbox):
     ) -> Reply:
         """Ask, wait, and return the reply.
 
-        prompt: text, or content blocks. view: shows it while it comes. options: fields of
-        `session.Ask` (model, effort, max_tokens, system, cache_ttl, stop_sequences, conversation,
-        new, once, append, tool_choice, max_steps), and
+        prompt: text, or content blocks. view: shows it while it comes. options, None for the default:
 
-            images  figures, images, arrays or the bytes of an image file, ahead of the prompt
-            tools   functions, `Tool`s, or names of registered ones
-            schema  a type that `reply.value` will be of, or a JSON Schema
-            search  how often the server may search; True for the usual number
+            model           "kimi-k3.1-pro" or "kimi-k3.1-pro-highspeed"
+            effort          "low", "high" or "max"
+            max_tokens      of the reply, thinking included; else what suits the effort
+            system          the system prompt of this turn
+            cache_ttl       "5m" or "1h": keep the prompt in the server's cache
+            stop_sequences  up to 5 texts that end the reply
+            images          figures, images, arrays or the bytes of an image file, ahead of the prompt
+            tools           functions, `Tool`s, or names of registered ones
+            tool_choice     "auto", "any" or "none"
+            max_steps       most rounds of tool calls
+            schema          a type that `reply.value` will be of, or a JSON Schema
+            search          how often the server may search; True for the usual number
+            conversation    its name; new=True begins it afresh, once=True leaves it alone
+            cell            the cell that the turn belongs to; append=True adds one to it
+            replay          "off", "auto" or "only": recorded replies instead of new ones
 
+        The reply has .text, .thinking, .value, .rows, .sources, .tool_calls, .message, .usage and .cost.
         Raises what `run` raises.
         """
         return self.run(self._question(prompt, options), view)

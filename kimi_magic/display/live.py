@@ -94,6 +94,8 @@ class LiveView:
         began = self._clock()
         if self._widget is None:
             self._open(progress)
+        elif self._outputs.cleared():
+            self._show()
         news, sent = self._deltas.news(progress)
         if news:
             self._widget.send(news)
@@ -102,13 +104,12 @@ class LiveView:
 
     def finish(self, ending: Ending) -> None:
         data = self._final(ending)
-        if self._widget is None:
-            self._outputs.publish(data, self.display_id)
-            return
+        gone = self._widget is None or self._outputs.cleared()
         try:
-            self._outputs.update(data, self.display_id)
+            (self._outputs.publish if gone else self._outputs.update)(data, self.display_id)
         finally:
-            self._widget.close()
+            if self._widget is not None:
+                self._widget.close()
 
     def _open(self, progress: Progress) -> None:
         make = self._make or _widget_class()
@@ -119,6 +120,9 @@ class LiveView:
         )
         self._widget.on_msg(lambda widget, content, buffers: self._front_end.heard())
         self._front_end.sent()
+        self._show()
+
+    def _show(self) -> None:
         view = {"version_major": 2, "version_minor": 1, "model_id": self._widget.model_id}
         self._outputs.publish(
             {"text/plain": "…", "application/vnd.jupyter.widget-view+json": view}, self.display_id

@@ -62,6 +62,7 @@ class StaticView:
     def update(self, progress: Progress) -> float:
         if self._silent:
             return MIN_INTERVAL
+        self._forget_cleared()
         began = self._clock()
         sent = sum(self._put(place, html) for place, html in enumerate(self._segments(progress)))
         took = self._clock() - began
@@ -69,12 +70,18 @@ class StaticView:
 
     def finish(self, ending: Ending) -> None:
         data = self._final(ending)
+        self._forget_cleared()
         if len(self._shown) == 1:
             self._outputs.update(data, self.display_id)
             return
         if self._shown:
             self._outputs.clear()
         self._outputs.publish(data, self.display_id)
+
+    def _forget_cleared(self) -> None:
+        """Show all anew where the outputs were cleared meanwhile."""
+        if self._outputs.cleared():
+            self._shown.clear()
 
     def _put(self, place: int, html: str) -> int:
         """Show `html` in the segment at `place`, if it is not there already; the bytes sent."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import OptionError
 from ..prompt import is_array, shows_picture
 from .commands import COMMANDS
+from .help import TOPICS
 from .named import is_function, is_model
 from .options import OPTIONS, Option, assignment, find, option_of, takes
 from .words import quote, read_word
@@ -72,8 +73,9 @@ def complete_line(
     begin = len(text) if not text or text[-1].isspace() else len(text) - len(words[-1])
     if not text[:begin].strip() and not text[begin:].startswith("-"):
         return Completion(begin, tuple(name for name in COMMANDS if name.startswith(text[begin:])))
-    if words[0] == "use" and text[:begin].split() == ["use"]:
-        return Completion(begin, tuple(name for name in conversations if name.startswith(text[begin:])))
+    behind = {"use": conversations, "help": tuple(TOPICS), "doctor": ("--online",)}
+    if words[0] in behind and text[:begin].split() == words[:1]:
+        return Completion(begin, tuple(name for name in behind[words[0]] if name.startswith(text[begin:])))
     return complete(line, cursor, namespace, conversations)
 
 

@@ -321,6 +321,10 @@ def _unknown(flag: str) -> OptionError:
     return OptionError(f"There is no option {flag}.", hint=f"{meant}{_SEE_HELP}")
 
 
+def _see(option: Option) -> str:
+    return f"%kimi help {option.name} says more."
+
+
 def takes(option: Option, word: Word | None) -> bool:
     """Whether the word behind an option that can stand alone is its value."""
     if word is None or not word.plain:
@@ -337,7 +341,7 @@ def _next_value(option: Option, line: str, pos: int) -> tuple[str, int]:
     if option.alone and not takes(option, word):
         return option.alone, pos
     if word is None or (word.plain and (word.text == "--" or word.text.partition("=")[0] in _BY_FLAG)):
-        raise OptionError(f"{option.label}: needs a value, {option.metavar}.", hint=_SEE_HELP)
+        raise OptionError(f"{option.label}: needs a value, {option.metavar}.", hint=_see(option))
     return word.text, word.end
 
 
@@ -352,7 +356,7 @@ def _put(values: dict[str, Any], option: Option, text: str | None) -> None:
         if option.check:
             option.check(value)
     except ValueError as error:
-        raise OptionError(f"{option.label}: {error}", hint=_SEE_HELP) from None
+        raise OptionError(f"{option.label}: {error}", hint=_see(option)) from None
     except RequestError as error:
         raise OptionError(f"{option.label}: {error.message.partition(': ')[2]}", hint=error.hint) from None
     values[option.field] = value

@@ -55,7 +55,7 @@ class Runner:
             self._show_request(plan, prompt)
             return
         self._chat.session.warnings += [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
-        view = self._stage.view(alone=self._cells.alone, background=options.background)
+        view = self._stage.view(alone=self._cells.alone and not options.tool, background=options.background)
         keep = partial(self._keep, options.out)
         if options.background:
             self._chat.begin(plan, view, keep=keep)

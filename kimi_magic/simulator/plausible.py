@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import date
+from ipaddress import IPv4Address, IPv6Address
+from uuid import UUID
 
 from ..wire import Json
 from .patterns import text_for
@@ -62,6 +65,33 @@ def texts(schema: Json, name: str, pick: int) -> Iterator[str]:
     for n in range(40):
         yield sized(f"sample {words or 'text'}" + (f" {n + 1}" if n else ""), low, high)
     yield from (sized(chr(0x61 + n), low, high) for n in range(26))
+
+
+def _email(text: str) -> None:
+    if not re.fullmatch(r"[\w.+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", text, re.ASCII):
+        raise ValueError(text)
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "date": lambda text: date.fromisoformat(text if len(text) == 10 else ""),
+    "email": _email,
+    "uuid": UUID,
+    "ipv4": IPv4Address,
+    "ipv6": IPv6Address,
+}
+"""Format → what reads such a text, or raises."""
+
+
+def has_format(text: str, name: object) -> bool:
+    """Whether a text that a prompt gave has the format that its field wants. Formats that are not read
+    here are taken for missed: then a plausible text is better."""
+    if not isinstance(name, str) or name not in _FORMATS:
+        return True
+    try:
+        _READERS[name](text)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 def sized(text: str, low: int, high: int | None) -> str:

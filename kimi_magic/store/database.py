@@ -170,10 +170,22 @@ class Store:
 
     def close(self) -> None:
         """Close the file; a further use opens it again."""
+        if self._process != os.getpid():
+            self._forget()
+            return
         with self._lock:
-            if self._db is not None and self._process == os.getpid():
+            if self._db is not None:
                 self._db.close()
             self._db = None
+
+    def __del__(self) -> None:
+        """Nobody holds it any more: the file is closed, and not left to be found open."""
+        self.close()
+
+    def _forget(self) -> None:
+        """In a forked process the connection is the parent's, and the lock may be held for ever."""
+        _LOST.append(self._db)
+        self._begin()
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is None:
@@ -210,8 +222,7 @@ class Store:
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         if self._process != os.getpid():
-            _LOST.append(self._db)
-            self._begin()
+            self._forget()
         with self._lock, self._explained():
             db = self._connection()
             with _in_transaction(db, kind):

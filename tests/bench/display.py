@@ -58,6 +58,9 @@ class Wire:
     def clear(self) -> None:
         self.count("clear_output", {"wait": True})
 
+    def cleared(self) -> bool:
+        return False
+
     # the widget of a live view
 
     model_id = uuid.uuid4().hex

@@ -144,15 +144,17 @@ def test_cells_that_run_all_queued_each_end_with_their_own_reply(front: FrontEnd
         assert f"number {cell}00" in front.output(cell).locator(".kimi-text").inner_text()
 
 
-SCROLL = """() => { const box = document.querySelector('.jp-WindowedPanel-outer'), top = box.getBoundingClientRect().top;
-  return [box.scrollTop, document.querySelectorAll('.jp-Notebook .jp-Cell')[1].getBoundingClientRect().top - top]; }"""
+SCROLL = """() => {
+  const box = document.querySelector('.jp-WindowedPanel-outer'), top = box.getBoundingClientRect().top;
+  const cell = document.querySelectorAll('.jp-Notebook .jp-Cell')[1];
+  return [box.scrollTop, cell.getBoundingClientRect().top - top]; }"""
 
 
 @pytest.mark.parametrize("display", ["live", "static"])
 def test_the_page_does_not_move_for_who_reads_above_when_the_reply_ends(
     front: FrontEnd, display: str
 ) -> None:
-    front.open([slow(display), "print(*range(60), sep='\\n')", LONG])
+    front.open([slow(display), "print(*range(60), sep='\\n')", LONG.replace("3 KB", "8 KB")])
     front.run(0)
     front.run(1)
     front.start(2)
