@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import subprocess
 import sys
@@ -174,3 +175,21 @@ def test_a_process_that_forgets_to_close_ends_all_the_same() -> None:
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "complete", "")
+
+
+# --- images -------------------------------------------------------------------------------------
+
+
+def test_images_go_out_ahead_of_the_prompt_and_are_what_the_setting_allows(chat: Any) -> None:
+    from io import BytesIO
+
+    from PIL import Image
+
+    file = BytesIO()
+    Image.new("RGB", (40, 20), "red").save(file, "PNG")
+    server = Scripted([reply("Red.")])
+    chat(server, image_max_side=10).ask("Which colour?", images=[file.getvalue()])
+    image, prompt = server.requests[0]["messages"][0]["content"]
+    assert prompt == {"type": "text", "text": "Which colour?"}
+    sent = Image.open(BytesIO(base64.b64decode(image["source"]["data"])))
+    assert sent.size == (10, 5)
