@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from .console import forgive
 from .errors import ConfigError, Interrupted, KimiError, OptionError
 
 DEMO = "Explain the Gini coefficient: a formula, a small table, and six lines of Python."
@@ -17,6 +18,7 @@ DEMO = "Explain the Gini coefficient: a formula, a small table, and six lines of
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
+    forgive(sys.stdout, sys.stderr)
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
@@ -122,7 +124,8 @@ def _demo(args: argparse.Namespace) -> int:
     kimi = Kimi()
     view = TerminalView(sys.stdout, lambda ending: closing_lines(view_of(ending)))
     try:
-        kimi.ask(" ".join(args.prompt) or DEMO, view=view)
+        prompt = os.fsencode(" ".join(args.prompt)).decode("utf-8", "replace")  # in whatever locale
+        kimi.ask(prompt or DEMO, view=view)
     finally:
         kimi.close()
     return 0

@@ -1,7 +1,7 @@
 """What is wrong with an installation, and how to mend it: findings as values, for `%kimi doctor` and
 `kimi-magic doctor` to print.
 
-Nothing is sent unless asked for (`online`), nothing is written, and a key is never part of a finding. What
+Nothing is sent unless asked for (`online`), nothing that is written stays, and a key is never part of a finding. What
 cannot be known here (the shell, its front end) the caller says.
 """
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import date
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from .client import BASE_URLS, SIMULATOR_URL, base_urls, reach
 from .config import KimiMagic
@@ -213,19 +214,29 @@ def _store(settings: KimiMagic, environ: Mapping[str, str]) -> Iterator[Finding]
     except (OSError, RuntimeError) as error:  # the folder is not ours, or there is no home
         yield Finding("store", f"cannot be looked at: {error}.", _ELSEWHERE, is_wrong=True)
         return
-    place = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not os.access(place, os.W_OK) or (size is None and not place.is_dir()):
+    place = next(there for there in (path, *path.parents) if there.exists())
+    if not _is_writable(place) or (size is None and not place.is_dir()):
         yield Finding("store", f"{place} cannot be written.", _ELSEWHERE, is_wrong=True)
     elif size is None:
         yield Finding("store", f"{path} is made with the first turn.")
     else:
         yield from _file(path, size)
-    free = shutil.disk_usage(place).free
-    if free < LEAST_SPACE:
-        yield Finding("store", f"The disk has {free / 1e6:.0f} MB left.", "Make room.", is_wrong=True)
+    disk = shutil.disk_usage(place)
+    if disk.total and disk.free < LEAST_SPACE:
+        yield Finding("store", f"The disk has {disk.free / 1e6:.0f} MB left.", "Make room.", is_wrong=True)
 
 
 _ELSEWHERE = "Set KIMI_MAGIC_HOME to a folder of your own; until then conversations are in memory only."
+
+
+def _is_writable(place: Path) -> bool:
+    """Whether a file can be changed, or one made in a folder: tried, since rights alone do not say it."""
+    folder = place if place.is_dir() else place.parent  # SQLite puts a further file beside its own
+    try:
+        with TemporaryFile(dir=folder):
+            return os.access(place, os.W_OK)
+    except OSError:
+        return False
 
 
 def _file(path: Path, size: int) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -50,7 +51,10 @@ class Cell:
 
 
 class Kernel:
-    def __init__(self, **environ: str) -> None:
+    """python: the interpreter of the kernel, where it is not this one."""
+
+    def __init__(self, python: str = sys.executable, **environ: str) -> None:
+        self._python = python
         self._environ = environment(**environ)
         self.seen: list[Any] = []
         """Every message that came, for those who look for something in all of them."""
@@ -64,6 +68,7 @@ class Kernel:
 
     def __enter__(self) -> Self:
         self.manager = KernelManager(kernel_name="python3")
+        self.manager.kernel_spec.argv[0] = self._python
         self.manager.start_kernel(env=self._environ)
         self.client = self.manager.client()
         self.client.start_channels()

@@ -13,6 +13,7 @@ from kimi_magic import Kimi
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import OptionError
 from kimi_magic.magics.commands import COMMANDS
+from kimi_magic.magics.completion import complete_line
 from kimi_magic.magics.help import TOPICS
 from kimi_magic.magics.options import OPTIONS
 from kimi_magic.session import Ask
@@ -93,9 +94,9 @@ def test_a_wrong_value_names_the_help_on_its_option(note: Notebook) -> None:
     assert "how hard to think" in shown(note, "%kimi help effort")
 
 
-def test_tab_offers_the_topics(note: Notebook) -> None:
-    found = note.shell.complete("%kimi help s", "%kimi help s")[1]
-    assert found == ["schema", "search"]
+def test_tab_offers_the_topics() -> None:
+    found = complete_line("help s", len("help s"), {})
+    assert found.matches == ("schema", "search")
 
 
 def test_the_magics_question_mark_shows_the_same(note: Notebook, capsys: pytest.CaptureFixture[str]) -> None:

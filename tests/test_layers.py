@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "kimi_magic"
 
 LAYERS = [
-    {"errors"},
+    {"errors", "console"},
     {"wire", "keys", "pixels"},
     {"stream", "retry", "usage", "conversation", "prompt", "tools", "simulator"},
     {"insight"},

@@ -4,7 +4,7 @@
   never sent again. So what a reader opened stays open, and the kernel sends each part about once.
 - A long text is cut into segments of growing size at borders of blocks that are frozen, so that the
   number of outputs stays far below the limit from which JupyterLab hides them (50).
-- Updates come at most 10 times a second, at most 110 KB a second, and not sooner than three times
+- Updates come at most 10 times a second, at most 75 KB a second, and not sooner than three times
   what the last one took.
 - The finished reply takes the place of the segments: one static output, complete in each MIME type.
   A single segment becomes it; several can only be cleared, and what else the cell has shown with them.
@@ -26,10 +26,11 @@ from .show import Ending, Progress
 from .waiting import waiting
 
 MIN_INTERVAL = 0.1
-BYTES_PER_SECOND = 110_000
+BYTES_PER_SECOND = 75_000
 MAX_SEGMENTS = 40
-FIRST_SEGMENT = 8_000  # characters of HTML
-GROWTH = 1.1  # each further segment of a text is so much longer: 40 of them hold 3 MB
+FIRST_SEGMENT = 10_000  # characters of HTML
+STEADY = 30  # segments, each a little longer than the one before: they hold 200 KB of markdown
+GROWTH, LATE_GROWTH = 1.03, 1.5  # and of those after them: 40 hold 2 MB
 
 
 class StaticView:
@@ -119,6 +120,7 @@ class StaticView:
         first = progress.simulated if place == 0 else None
         if isinstance(piece, Text):
             bodies = self._texts.setdefault(place, _Segmented()).parts(piece.markdown)
+            bodies[0] = f'<div class="kimi-text">{bodies[0]}</div>'
         else:
             bodies = [running.piece(piece, progress.thinking_seconds)]
         return [running.segment(body, simulated=first if n == 0 else None) for n, body in enumerate(bodies)]
@@ -152,6 +154,7 @@ class _Segmented:
         for end in range(self._taken, len(frozen)):
             size += len(frozen[end])
             if size >= self._limit:
+                growth = GROWTH if len(self._parts) < STEADY else LATE_GROWTH
                 self._parts.append("".join(frozen[self._taken : end + 1]))
-                self._taken, self._limit, size = end + 1, self._limit * GROWTH, 0
+                self._taken, self._limit, size = end + 1, self._limit * growth, 0
         return [*self._parts, "".join(frozen[self._taken :]) + self._text.tail]

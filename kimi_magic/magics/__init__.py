@@ -16,12 +16,14 @@ Loading is quick: what asking needs is imported when something is asked.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from ..config import KimiMagic
+from ..console import forgive
 from . import verbatim
 from .tab import matcher
 
@@ -96,6 +98,7 @@ def load(shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:
     shell.configurables.append(settings)
     settings.update_config(shell.config)
     verbatim.install(shell)
+    forgive(sys.stdout, sys.stderr)
     shell.Completer.custom_matchers.append(magics.matcher)
     notice = settings.notice()
     if notice:

@@ -154,7 +154,7 @@ SCROLL = """() => {
 def test_the_page_does_not_move_for_who_reads_above_when_the_reply_ends(
     front: FrontEnd, display: str
 ) -> None:
-    front.open([slow(display), "print(*range(60), sep='\\n')", LONG.replace("3 KB", "8 KB")])
+    front.open([slow(display, 200), "print(*range(60), sep='\\n')", LONG.replace("3 KB", "4 KB")])
     front.run(0)
     front.run(1)
     front.start(2)
