@@ -1,8 +1,8 @@
 """What is wrong with an installation, and how to mend it: findings as values, for `%kimi doctor` and
 `kimi-magic doctor` to print.
 
-Nothing is sent unless asked for (`online`), nothing that is written stays, and a key is never part of a finding. What
-cannot be known here (the shell, its front end) the caller says.
+Nothing is sent unless asked for (`online`), nothing that is written stays, and a key is never part of a
+finding. What cannot be known here (the shell, its front end) the caller says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .store import Store, store_path
 from .usage import PRICES, PRICES_READ
 
 PACKAGE = "kimi-magic"
-OTHERS = ("ipykernel", "jupyter_server", "jupyterlab", "notebook", "pandas", "matplotlib")
+OTHERS = ("ipykernel", "jupyter_server", "jupyterlab", "jupyterlab_widgets", "notebook", "pandas")
 """What matters beside the dependencies, where it is there."""
 OLD_PRICES = 180  # days
 LEAST_SPACE = 100 * 1024**2  # bytes
@@ -98,7 +98,7 @@ def examine(
             findings.append(Finding.of("settings", error))
             settings = KimiMagic()
     findings += _server(settings, environ, online)
-    findings += front_end
+    findings += front_end or [_display(settings)]
     findings += _store(settings, environ)
     findings += _prices(today or date.today())
     return findings
@@ -199,6 +199,19 @@ def _reached(urls: Sequence[str], key: Key | None) -> Iterator[Finding]:
             yield Finding.of("network", error)
         else:
             yield Finding("network", f"{url} answers" + (" and takes the key." if key else "."))
+
+
+def _display(settings: KimiMagic) -> Finding:
+    """How a notebook would show replies that run, as far as that is known outside of one."""
+    if settings.display != "auto":
+        return Finding("display", f"{settings.display}: by the setting display")
+    if _version("anywidget") is None or _version("ipywidgets") is None:
+        return Finding(
+            "display",
+            "static: anywidget is not installed here.",
+            "For replies in a widget, pip install anywidget here and where the Jupyter server runs.",
+        )
+    return Finding("display", "live in a notebook of a Jupyter server, static elsewhere, text in a terminal")
 
 
 # --- store and prices ---------------------------------------------------------------------------

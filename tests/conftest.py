@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 OURS = ("KIMI_", "EVOLINK_", "JUPYTER", "JPY_", "IPYTHONDIR")
-KEPT = ("KIMI_TEST_", "KIMI_CHROMIUM")
+KEPT = ("KIMI_TEST_", "KIMI_CHROMIUM", "KIMI_SOAK")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,32 +155,6 @@ def test_lab_says_in_one_line_where_it_cannot_write(tmp_path: Path) -> None:
     ran = run("lab", str(tmp_path / "file"), "--no-browser", status=1)
     assert ran.stderr.startswith("kimi-magic: The notebooks cannot be put into ")
     assert ran.stderr.count("\n") == 1
-
-
-# --- the package --------------------------------------------------------------------------------
-
-
-def test_a_wheel_that_is_built_from_the_sdist_has_all_that_the_command_needs(tmp_path: Path) -> None:
-    def build(kind: str, folder: Path) -> Path:
-        command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(tmp_path)]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        return max(tmp_path.glob("*.whl" if kind == "wheel" else "*.tar.gz"))
-
-    shutil.unpack_archive(build("sdist", ROOT), tmp_path, filter="data")
-    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    assert (source / "README.md").exists()
-    with zipfile.ZipFile(build("wheel", source)) as wheel:
-        names = set(wheel.namelist())
-    assert {
-        "kimi_magic/notebooks/quickstart.ipynb",
-        "kimi_magic/notebooks/teaching.jsonl",
-        "kimi_magic/display/parts.js",
-        "kimi_magic/panel/panel.js",
-        "kimi_magic/panel/panel.css",
-        "kimi_magic/lab/labconfig/default_setting_overrides.json",
-        "kimi_magic/py.typed",
-    } <= names
-    assert not [name for name in names if name.startswith(("tests", "notebooks"))]
 
 
 if __name__ == "__main__":

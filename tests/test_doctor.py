@@ -160,6 +160,10 @@ def test_a_place_that_cannot_be_one_is_wrong_and_names_the_variable(tmp_path: Pa
     assert found(tmp_path, "store", KIMI_MAGIC_STORE="off")[0].mark == "ok"
 
 
+def test_the_display_follows_the_setting(tmp_path: Path) -> None:
+    assert only(found(tmp_path, "display", KIMI_MAGIC_DISPLAY="static")).says.startswith("static: by the")
+
+
 def test_old_prices_are_a_note(tmp_path: Path) -> None:
     def at(today: date) -> Finding:
         return only([f for f in examine(environ={}, today=today) if f.about == "prices"])
@@ -181,6 +185,7 @@ def test_the_command_prints_all_and_its_status_says_whether_something_is_wrong(
     said = run("doctor").stdout
     assert said.splitlines()[-1] == "Nothing is wrong."
     assert "ipywidgets" in said
+    assert "live in a notebook of a Jupyter server" in said
     monkeypatch.setenv("KIMI_MAGIC_SIMULATOR", "never")
     said = run("doctor", status=1).stdout
     assert "wrong  key" in said

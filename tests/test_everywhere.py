@@ -34,8 +34,11 @@ from markdown_it import MarkdownIt
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter, LatexExporter, MarkdownExporter
 from nbformat.v4 import new_code_cell, new_notebook
+from notebook import Notebook
 from published import faults
 
+from kimi_magic.errors import ConversationError, OptionError
+from kimi_magic.magics import load, unload
 from kimi_magic.render import style
 
 TWIN = "application/vnd.kimi-magic.turn+json"
@@ -56,8 +59,9 @@ CELLS = {
     "captured": "%%capture kept\n%kimi Say hello.",
     "kept": "print(len(kept.outputs), *sorted(kept.outputs[-1].data))",
     "table": "%kimi usage",
+    "again": "%kimi show 1",
 }
-REPLIES = ("rich", "chinese", "tool", "search", "schema", "wide", "cut")
+REPLIES = ("rich", "chinese", "tool", "search", "schema", "wide", "cut", "again")
 
 
 @pytest.fixture(scope="module")
@@ -317,6 +321,25 @@ def test_capture_keeps_one_finished_output_of_all_types(notebook: Any) -> None:
     assert cell.outputs == []
     printed = notebook.cells[list(CELLS).index("kept")].outputs[0].text
     assert printed.split() == ["1", TWIN, "text/html", "text/markdown", "text/plain"]
+
+
+def test_a_reply_is_shown_again_as_it_was(shown: Any) -> None:
+    assert shown("again") == shown("rich")
+
+
+def test_a_reply_of_an_earlier_kernel_is_shown_from_what_is_stored_of_it() -> None:
+    chat = Notebook()
+    assert chat.ask("-e low", "What is an owl?") is None
+    unload(chat.shell)  # and what was shown is forgotten
+    load(chat.shell, chat.kimi.settings, lambda: chat.kimi)
+    key = chat.kimi.conversation.path()[0].id
+    for word in ("", "1", key[:6]):
+        assert chat.run(f"%kimi show {word}") is None
+        assert "owl" in chat.printed
+        assert "Simulated reply" in chat.printed
+    for wrong, error in (("7", ConversationError), ("zzzz", ConversationError), ("1 2", OptionError)):
+        assert isinstance(chat.run(f"%kimi show {wrong}"), error)
+    chat.close()
 
 
 def test_a_table_of_ours_has_a_twin_in_text(shown: Any) -> None:

@@ -182,7 +182,7 @@ ASKED = "-e low Say “你好” – é, 🙂, ∑ and \u202e\ud7ff."
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_a_terminal_that_cannot_show_a_character_shows_the_rest(tmp_path: Path, name: str) -> None:
     home = {"KIMI_MAGIC_HOME": str(tmp_path / "家"), **ENCODINGS[name]}
-    ask = f"get_ipython().run_line_magic('kimi', {ascii(ASKED)})"  # what is typed comes in the same encoding
+    ask = f"get_ipython().run_line_magic('kimi', {ASKED!a})"  # what is typed comes in the same encoding
     said = ipython([LOAD, ask, "%kimi history", "%kimi save talk.md"], tmp_path, home)
     assert b"1 turns are sent along" in said
     said.decode(name)

@@ -70,7 +70,8 @@ print(sorted(n for n in new if n.startswith("kimi_magic.") and n.count(".") == 1
 """
     lines = run(code).splitlines()[-2:]
     assert lines[0] == "[] 0"
-    assert lines[1] == str([f"kimi_magic.{name}" for name in ("config", "console", "errors", "keys", "magics", "wire")])
+    ours = ("config", "console", "errors", "keys", "magics", "wire")
+    assert lines[1] == str([f"kimi_magic.{name}" for name in ours])
 
 
 def test_importing_the_package_imports_none_of_its_modules() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing
@@ -199,3 +200,29 @@ def test_a_forked_process_has_a_loop_of_its_own_and_leaves_its_parent_s_alone(wo
             os._exit(0 if good else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert values(items) == [2, 3]
+
+
+def test_an_interrupt_at_the_very_beginning_leaves_nothing_running(worker: Worker) -> None:
+    """It may strike between the start of the source and the first wait for it."""
+    begun: list[int] = []
+    tidied: list[int] = []
+
+    async def source() -> AsyncGenerator[int, None]:
+        number = len(begun)
+        begun.append(number)
+        try:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            await asyncio.sleep(60)
+            yield number
+        finally:
+            tidied.append(number)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(100):
+            with pytest.raises(KeyboardInterrupt):
+                list(worker.iterate(source))
+            assert tidied == begun
+    finally:
+        sys.setswitchinterval(before)

@@ -5,6 +5,7 @@ exchange  what both drivers share: the HTTP request, the reply, foreign errors m
 streams   one reply as it comes, blocking and async
 lines     ending a blocking read from another thread
 drivers   the two classes
+logs      keeping the key out of what httpx logs
 reach     whether a server is there
 """
 

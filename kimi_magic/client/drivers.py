@@ -18,6 +18,7 @@ from .defaults import choose_server
 from .exchange import Exchange, Limits, Setup, build_request
 from .hosts import BASE_URLS
 from .lines import Line, Lines
+from .logs import keep_out
 from .streams import AsyncMessageStream, SyncMessageStream
 
 
@@ -47,6 +48,8 @@ class _Base:
     ) -> None:
         policy = policy or Policy()
         server = choose_server(api_key, base_url, transport, replay)
+        if server.key is not None:
+            keep_out(server.key)
         self._transport = server.transport
         self._setup = Setup(
             key=server.key,

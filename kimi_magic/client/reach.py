@@ -9,6 +9,7 @@ import httpx
 from ..errors import AuthenticationError, ConnectError, GatewayError, TimeoutError
 from ..keys import SET_A_KEY, Key
 from .drivers import one_line
+from .logs import keep_out
 
 
 def reach(url: str, key: Key | None = None, *, transport: Any = None, seconds: float = 10.0) -> int:
@@ -18,6 +19,8 @@ def reach(url: str, key: Key | None = None, *, transport: Any = None, seconds: f
     `ConnectError` or `TimeoutError` where nothing answers, `AuthenticationError` where the key is refused,
     `GatewayError` where there is no API, and `ConfigError` for a proxy or certificates that are not usable.
     """
+    if key is not None:
+        keep_out(key)
     headers = {"user-agent": "kimi-magic"} | ({"authorization": key.authorization()} if key else {})
     try:
         with one_line():

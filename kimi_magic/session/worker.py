@@ -45,8 +45,9 @@ class Worker:
         stopped from elsewhere, or the worker is closed.
         """
         items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        task = self._start(_pump(source, items.put))
+        task = _Task()  # before the `try`, and started in it: an interrupt leaves nothing running
         try:
+            self._start(task, _pump(source, items.put))
             while True:
                 try:
                     kind, value = items.get(timeout=tick)
@@ -72,8 +73,9 @@ class Worker:
             with contextlib.suppress(RuntimeError):  # the caller's loop was closed: nobody waits any more
                 here.call_soon_threadsafe(items.put_nowait, item)
 
-        task = self._start(_pump(source, put))
+        task = _Task()
         try:
+            self._start(task, _pump(source, put))
             while True:
                 kind, value = await items.get()
                 if kind == "stopped":
@@ -122,7 +124,7 @@ class Worker:
         if thread is not None:
             thread.join(_GRACE)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> _Task:
+    def _start(self, task: _Task, work: Coroutine[Any, Any, None]) -> None:
         if self._process != os.getpid():
             _LOST.append(self._loop)
             self._begin()
@@ -133,7 +135,7 @@ class Worker:
                     target=_serve, args=(self._loop,), name="kimi-magic", daemon=True
                 )
                 self._thread.start()
-            return _Task(self._loop, work)
+            task.begin(self._loop, work)
 
 
 async def _pump(
@@ -159,22 +161,31 @@ _LOST: list[asyncio.AbstractEventLoop | None] = []
 class _Task:
     """A task in another thread's loop, that can be cancelled and waited for from this one."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self.ended = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        loop.call_soon_threadsafe(self._start, work)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._task = self._loop.create_task(work)
+    def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+        self._loop = loop
+        loop.call_soon_threadsafe(self._start, loop, work)
+
+    def _start(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+        self._task = loop.create_task(work)
         self._task.add_done_callback(lambda _: self.ended.set())
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:  # it was interrupted before it began
+            self.ended.set()
 
     def cancel(self) -> None:
         """Cancel it and wait until it has tidied up; nothing where it has ended."""
-        if self.ended.is_set():
+        if self.ended.is_set() or self._loop is None:
             return
         try:
-            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+            self._loop.call_soon_threadsafe(self._stop)
         except RuntimeError:  # the loop was closed, and its tasks with it
             return
         self.ended.wait(_GRACE)

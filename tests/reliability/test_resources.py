@@ -143,9 +143,10 @@ def test_kernels_that_are_killed_lose_no_turn_that_was_kept_and_double_none(
             assert kernel.stdout is not None
             said += [kernel.stdout.readline().strip() for _ in range(7 + 5 * round_ + n)]
             kernel.kill()
-        said += [
-            line for k in kernels for line in k.communicate(timeout=20)[0].splitlines() if line[-1:] == "."
-        ]
+            rest, _, unfinished = kernel.stdout.read().rpartition("\n")
+            said += [*filter(None, rest.splitlines()), *([unfinished] if unfinished.endswith(".") else [])]
+            kernel.stdout.close()
+            kernel.wait(20)
     prompts, _, records = kept(tmp_path, 4)
     acknowledged = Counter(said)
     # Each round asks the same questions again; one that was on its way may be kept without being said.

@@ -108,9 +108,11 @@ def test_a_soak_with_random_faults_loses_and_doubles_nothing(
 def _turns_are_those_that_were_asked(soak: Soak, conversations: dict[str, Conversation]) -> None:
     turns = [turn for conversation in conversations.values() for turn in conversation.turns.values()]
     prompts = Counter(turn.prompt for turn in turns)
-    assert prompts == Counter(soak.asked), "each question has one turn, however it ended"
+    assert prompts == Counter(list(soak.asked)), "each question has one turn, however it ended"
     for turn in turns:
-        assert (turn.status == COMPLETE) == (soak.asked[turn.prompt] == COMPLETE), turn.prompt
+        heard = soak.asked[turn.prompt]
+        late = heard == "Interrupted"  # an interrupt may come when the reply is whole already
+        assert late or (turn.status == COMPLETE) == (heard == COMPLETE), turn.prompt
     for conversation in conversations.values():
         assert all(turn.status == COMPLETE for turn in conversation.path())
 

@@ -63,6 +63,9 @@ def test_the_finished_output_is_the_same_in_both_views(front: FrontEnd) -> None:
     assert shown[0] == shown[1]
 
 
+in_lab = pytest.mark.parametrize("shared", ["lab"], indirect=True)
+"""Notebook is made of the same parts, and each notebook that is opened takes seconds."""
+
 LONG = "%%kimi\nExplain it. [[simulate: long 3 KB]]"
 
 
@@ -72,17 +75,18 @@ def is_static(front: FrontEnd, cell: int) -> bool:
     return len(outputs) == 1 and WIDGET not in outputs[0]["data"] and "text/html" in outputs[0]["data"]
 
 
+@in_lab
 @pytest.mark.parametrize("display", ["live", "static"])
 def test_a_page_that_is_loaded_again_in_mid_stream_loses_no_reply(front: FrontEnd, display: str) -> None:
     """A front end forgets which outputs belong to a running cell. The kernel goes on, and shows it again."""
-    name = front.open([slow(display), LONG, "%kimi show", "%%kimi -e low\nAnd now?"])
+    name = front.open([slow(display, 180), LONG, "%kimi show", "%%kimi -e low\nAnd now?"])
     front.run(0)
     front.start(1)
     front.output(1).locator(".kimi-text p").first.wait_for()
+    assert front.is_running(1)
     front.command("docmanager:save")
     front.reopen(name, keep=True)
     assert "Error" not in front.output(1).inner_text()
-    front.page.wait_for_function("() => front().status() === 'busy'")
     front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
     front.run(2)
     assert is_static(front, 2)
@@ -92,11 +96,12 @@ def test_a_page_that_is_loaded_again_in_mid_stream_loses_no_reply(front: FrontEn
     assert is_static(front, 3)
 
 
+@in_lab
 def test_without_the_widget_s_code_replies_end_static_and_go_on_so(front: FrontEnd) -> None:
     """anywidget is in the kernel's environment and not in the server's."""
     front.page.route("**/extensions/anywidget/**", lambda route: route.abort())
     try:
-        front.open([slow("auto"), "%%kimi -e low\nHi.", LONG])
+        front.open([slow("auto", 250), "%%kimi -e low\nHi.", LONG])
         front.run(0)
         front.run(1)
         assert is_static(front, 1)
@@ -112,6 +117,7 @@ def test_without_the_widget_s_code_replies_end_static_and_go_on_so(front: FrontE
         front.page.unroute("**/extensions/anywidget/**")
 
 
+@in_lab
 @pytest.mark.parametrize("display", ["live", "static"])
 def test_what_is_cleared_before_or_by_a_tool_does_not_take_the_reply_along(
     front: FrontEnd, display: str
@@ -135,6 +141,7 @@ def test_what_is_cleared_before_or_by_a_tool_does_not_take_the_reply_along(
     assert "the tool said so" in front.output(3).inner_text()
 
 
+@in_lab
 def test_cells_that_run_all_queued_each_end_with_their_own_reply(front: FrontEnd) -> None:
     front.open([slow("auto", 0)] + [f"%%kimi -e low\nSay the number {n}00." for n in range(1, 9)])
     front.command("notebook:run-all-cells")
@@ -150,6 +157,7 @@ SCROLL = """() => {
   return [box.scrollTop, cell.getBoundingClientRect().top - top]; }"""
 
 
+@in_lab
 @pytest.mark.parametrize("display", ["live", "static"])
 def test_the_page_does_not_move_for_who_reads_above_when_the_reply_ends(
     front: FrontEnd, display: str
