@@ -20,6 +20,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -194,7 +195,7 @@ class Store:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get its mode
             db = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
             try:
-                db.execute("PRAGMA journal_mode=WAL")
+                _to_wal(db)
                 db.execute("PRAGMA synchronous=FULL")
                 self._migrate(db)
             except BaseException:
@@ -235,6 +236,19 @@ class Store:
         except (sqlite3.Error, OSError, ValueError) as error:
             cause = getattr(error, "strerror", None) or error
             raise StoreError(f"Nothing can be kept in {self.path}: {cause}.", hint=_ELSEWHERE) from None
+
+
+def _to_wal(db: sqlite3.Connection) -> None:
+    """Kernels that make the same file at once: SQLite does not wait for the one that is switching it."""
+    end = time.monotonic() + BUSY
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager

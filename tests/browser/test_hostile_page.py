@@ -156,4 +156,4 @@ def test_hostile_words_run_nothing_and_ask_for_nothing(
     front.run(0)
     front.page.wait_for_function("() => window.ran.length")
     assert "http://127.0.0.1:9/x" in requests
-    assert len(front.page.evaluate(FOUND)) == 3
+    assert len(front.page.evaluate(FOUND)) == 2

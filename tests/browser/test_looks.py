@@ -5,10 +5,12 @@ The pictures are in `.artifacts/screenshots/`.
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 from front_end import PICTURES, ROOT, FrontEnd
+from PIL import Image
 
 pytestmark = pytest.mark.browser
 
@@ -98,3 +100,35 @@ def test_the_quickstart_runs_from_top_to_bottom(front: FrontEnd) -> None:
         show_top(front)
         picture(front, f"quickstart-{theme}", 4800)
     front.theme(dark=False)
+
+
+README_PICTURE = ROOT / "tests/browser/cell.png"
+README_CELL = """%%kimi --effort low
+Compare the sites with a formula, please.
+
+| site | mean | n |
+| --- | --- | --- |
+| North | 12.5 | 40 |
+| South | 9.25 | 38 |"""
+
+
+def test_the_picture_of_the_readme_is_what_a_cell_looks_like(front: FrontEnd) -> None:
+    """The picture is made here; KIMI_TEST_PICTURES=1 puts it where the README shows it."""
+    if front.server.app != "lab":
+        return
+    front.open(["%load_ext kimi_magic", README_CELL])
+    front.run(0)
+    front.run(1)
+    front.output(1).locator("mjx-container").first.wait_for()
+    show_top(front)
+    front.page.set_viewport_size({"width": 1000, "height": 1100})
+    front.page.wait_for_timeout(400)
+    made = PICTURES / "readme.png"
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    front.page.locator(".jp-Notebook .jp-Cell").nth(1).screenshot(path=made)
+    if os.environ.get("KIMI_TEST_PICTURES"):
+        shutil.copyfile(made, README_PICTURE)
+    assert "tests/browser/cell.png" in (ROOT / "README.md").read_text("utf-8")
+    with Image.open(made) as now, Image.open(README_PICTURE) as shown:
+        assert abs(now.width - shown.width) < 60
+        assert abs(now.height - shown.height) < 120
