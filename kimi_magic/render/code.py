@@ -133,6 +133,7 @@ def _lexer(name: str) -> Lexer | None:
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_by_name(name, stripnl=False, ensurenl=False)
+        known = "yaml" if name == "yml" else name  # Pygments knows the short form from 2.21 on
+        return get_lexer_by_name(known, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
