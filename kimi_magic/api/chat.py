@@ -109,7 +109,7 @@ class Kimi(Toolbox):
                 self._client,
                 notebook=self.notebook,
                 store=Store(store_path()) if self.settings.store == "on" else None,
-                library=self._replays.library,
+                library=self._replays.recordings,
                 replayer=self._replays.client,
                 budget=_ceiling(self.settings.budget),
             )

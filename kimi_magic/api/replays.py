@@ -19,8 +19,8 @@ class Replays:
     """Recordings, and the client that answers from them."""
 
     def __init__(self) -> None:
-        self.library = Library()
-        self.player = ReplayTransport(self.library)
+        self.recordings = Library()
+        self.player = ReplayTransport(self.recordings)
         self.client = AsyncClient(NO_KEY, SIMULATOR_URL, transport=self.player)
         self._gathered = False
 
@@ -28,7 +28,7 @@ class Replays:
         """Take in the recordings of a cassette; how many there are."""
         recordings = read_cassette(path)
         for recording in recordings:
-            self.library.add(recording)
+            self.recordings.add(recording)
         return len(recordings)
 
     def gather(self, notebook: Path | None, cassette: str) -> list[str]:
@@ -50,7 +50,7 @@ class Replays:
                 warnings.append(f"{error} Replays do without it.")
                 continue
             for turn in found.turns:
-                self.library.add_turn(turn, path.name, partial(found.before, turn))
+                self.recordings.add_turn(turn, path.name, partial(found.before, turn))
         if cassette:
             self.play(Path(cassette).expanduser())
         return warnings

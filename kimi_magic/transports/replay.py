@@ -43,7 +43,7 @@ class ReplayTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     2 twice as fast, 0 at once."""
 
     def __init__(self, library: Library | Path | str, speed: float = 1.0) -> None:
-        self.library = library if isinstance(library, Library) else Library(read_cassette(Path(library)))
+        self.recordings = library if isinstance(library, Library) else Library(read_cassette(Path(library)))
         self.speed = speed
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -53,9 +53,9 @@ class ReplayTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return self._response(_body(await request.aread()))
 
     def _response(self, request: Json) -> httpx.Response:
-        found = self.library.find(fingerprint(request))
+        found = self.recordings.find(fingerprint(request))
         if found is None:
-            raise self.library.miss(request)
+            raise self.recordings.miss(request)
         headers = {**found.headers, REPLAYED: "1"}
         return httpx.Response(found.status, headers=headers, stream=_Played(found, self.speed))
 
