@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
@@ -30,7 +30,9 @@ def built(kind: str, folder: Path, source: Path = ROOT) -> Path:
 
 def wheel_from_sdist(folder: Path) -> Path:
     """As an installer makes it."""
-    shutil.unpack_archive(built("sdist", folder), folder, filter="data")
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not in Python 3.11.2
+    with tarfile.open(built("sdist", folder)) as archive:
+        archive.extractall(folder, **safely)
     (source,) = (path for path in folder.iterdir() if path.is_dir())
     return built("wheel", folder, source)
 

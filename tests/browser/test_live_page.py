@@ -27,7 +27,7 @@ def test_what_a_reader_opened_or_selected_stays_while_the_reply_streams(front: F
     assert not thinking.evaluate("e => e.open")
 
     text = front.output(1).locator(".kimi-text")
-    text.locator("p").first.wait_for()
+    text.locator("h2").first.wait_for()  # so the first paragraph is done, and stays
     front.page.evaluate(
         "i => { const p = document"
         ".querySelectorAll('.jp-Notebook .jp-Cell')[i].querySelector('.kimi-text p');"
