@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from contract import breach
 
 from kimi_magic.client import AsyncClient
 from kimi_magic.retry import Policy
@@ -109,12 +110,14 @@ class _Body(httpx.AsyncByteStream):
 
 
 class Scripted:
-    def __init__(self, answers: list[Answer]) -> None:
+    def __init__(self, answers: list[Answer], *, judges: bool = True) -> None:
         self.answers = answers
         self.bodies: list[bytes] = []
         self.headers: list[httpx.Headers] = []
         self.hangs = threading.Semaphore(0)
         """Released when all that is to be said of an answer was said, and it hangs."""
+        self.judges = judges
+        """Holds every request against the API page."""
         self.transport = httpx.MockTransport(self._answer)
 
     @property
@@ -123,6 +126,8 @@ class Scripted:
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         self.bodies.append(await request.aread())
+        if self.judges:
+            assert not (fault := breach(self.bodies[-1])), fault
         self.headers.append(request.headers)
         answer = self.answers[min(len(self.bodies), len(self.answers)) - 1]
         if answer.status != 200:

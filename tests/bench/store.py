@@ -155,7 +155,7 @@ def growing(folder: Path) -> list[tuple[int, float, float]]:
 
     from kimi_magic.magics import load
 
-    server = Scripted([reply((WORDS * 20)[:SIZE])])
+    server = Scripted([reply((WORDS * 20)[:SIZE])], judges=False)
     shell = InteractiveShell()
     kimi = Kimi(KimiMagic(display="static"), server.client(), str(folder / "n.ipynb"))
     load(shell, kimi.settings, lambda: kimi)

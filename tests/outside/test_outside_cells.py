@@ -46,6 +46,14 @@ def test_tools_run_and_their_results_come_back(aimock: Kernel) -> None:
     assert "sunny in 深圳" in bundle["text/html"]
 
 
+def test_an_image_goes_out_beside_the_prompt(aimock: Kernel) -> None:
+    aimock.run("from PIL import Image\ndot = Image.new('RGB', (8, 8), 'red')")
+    cell = aimock.run("%%kimi --once -i dot\ngreet")
+    assert cell.error == ""
+    (bundle,) = cell.bundles()
+    assert "你好, world 🌙" in bundle["text/plain"]
+
+
 def test_a_wrong_key_is_one_line_and_shows_nothing_of_it(aimock_url: str) -> None:
     with Kernel(KIMI_BASE_URL=aimock_url, KIMI_API_KEY="sk-QWERTY7788ASDF") as kernel:
         kernel.run(LOAD)
