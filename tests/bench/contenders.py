@@ -141,6 +141,29 @@ def sdk(*urls: str) -> Callable[[str], int]:
     return run
 
 
+def chatlas(*urls: str) -> Callable[[str], int]:
+    """chatlas's `stream`, every piece of text taken."""
+    from chatlas import ChatAnthropic
+
+    def run(url: str) -> int:
+        chat = ChatAnthropic(model="bench", api_key="x", kwargs={"base_url": url})
+        return sum(len(piece) for piece in chat.stream("Go on.", echo="none"))
+
+    return run
+
+
+def claudette(*urls: str) -> Callable[[str], int]:
+    """claudette's streaming call, every piece of text taken."""
+    import anthropic
+    from claudette import Client
+
+    def run(url: str) -> int:
+        asked = Client("bench", cli=anthropic.Anthropic(base_url=url, auth_token="k", api_key=None))
+        return sum(len(piece) for piece in asked("Go on.", stream=True) if isinstance(piece, str))
+
+    return run
+
+
 def send_ready(*urls: str) -> Callable[[str], int]:
     """httpx sending a 4 MB history whose bytes are ready."""
     import httpx

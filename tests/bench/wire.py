@@ -14,12 +14,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SDK = HERE.parent.parent / ".artifacts/venvs/anthropic/bin/python"
+VENVS = HERE.parent.parent / ".artifacts/venvs"
+SDK = VENVS / "anthropic/bin/python"
+PEERS = [name for name in ("chatlas", "claudette") if (VENVS / name).exists()]
+"""Peers whose virtual environment is there."""
 
 
 def measure(name: str, url: str) -> float:
     """CPU seconds of one contender's request, in a process of its own."""
     python = str(SDK) if "sdk" in name else sys.executable
+    if name in PEERS:
+        python = str(VENVS / name / "bin/python")
     env = {
         k: v
         for k, v in os.environ.items()
@@ -43,22 +48,25 @@ def rounds(names: list[str], url: str, runs: int) -> dict[str, float]:
 def table(base: str, runs: int, counts: list[int]) -> list[str]:
     sdk = ["sdk"] * SDK.exists()
     lines = [
-        "| CPU | floor | `Client` | × floor | parser alone | `AsyncClient` | async floor | SDK |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| CPU | floor | `Client` | × floor | parser alone | `AsyncClient` | async floor | SDK | chatlas |"
+        " claudette |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for n in counts:
         names = ["floor", "ours", "parse", "ours_async", "floor_async"]
         got = rounds(names, f"{base}/n={n}", runs)
-        got |= rounds(sdk, f"{base}/n={n}", runs if n < 50_000 else 1)  # it is quadratic: half a minute
+        slow = runs if n < 50_000 else 1  # they are quadratic: half a minute each
+        got |= rounds([*sdk, *PEERS], f"{base}/n={n}", slow)
         cell = {name: f"{seconds / n * 1e6:.1f}" for name, seconds in got.items()}
         row = [f"{n:,} deltas, µs each", cell["floor"], cell["ours"], f"{got['ours'] / got['floor']:.2f}"]
-        row += [cell["parse"], cell["ours_async"], cell["floor_async"], cell.get("sdk", "–")]
+        row += [cell["parse"], cell["ours_async"], cell["floor_async"]]
+        row += [cell.get(name, "–") for name in ("sdk", "chatlas", "claudette")]
         lines.append(f"| {' | '.join(row)} |")
     for size in (1_000_000, 8_000_000):
         got = rounds(["floor", "ours", "parse", *sdk], f"{base}/big={size}", runs)
         cell = {name: f"{seconds * 1e3:.1f}" for name, seconds in got.items()}
         row = [f"one event of {size // 1_000_000} MB, ms", cell["floor"], cell["ours"]]
-        row += [f"{got['ours'] / got['floor']:.2f}", cell["parse"], "–", "–", cell.get("sdk", "–")]
+        row += [f"{got['ours'] / got['floor']:.2f}", cell["parse"], "–", "–", cell.get("sdk", "–"), "–", "–"]
         lines.append(f"| {' | '.join(row)} |")
     got = rounds(["send_ready", "send_json", "send_ours", *(f"send_{s}" for s in sdk)], f"{base}/n=20", runs)
     cell = {name: f"{seconds * 1e3:.1f}" for name, seconds in got.items()}
