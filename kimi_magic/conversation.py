@@ -185,6 +185,10 @@ class Conversation:
     """Turns that `undo` or `fresh` took off the path."""
     system: str | None = None
     """The system prompt that stays."""
+    _paths: dict[str | None, tuple[Turn, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Paths that were asked for: each is walked once, since a conversation never changes."""
 
     def path(self) -> tuple[Turn, ...]:
         """The active path, first turn first."""
@@ -192,11 +196,14 @@ class Conversation:
 
     def path_to(self, turn_id: str | None) -> tuple[Turn, ...]:
         """The turns from the first one to `turn_id`."""
-        turns: list[Turn] = []
-        while turn_id is not None:
-            turns.append(self.turns[turn_id])
-            turn_id = turns[-1].parent
-        return tuple(reversed(turns))
+        if turn_id not in self._paths:
+            turns: list[Turn] = []
+            at = turn_id
+            while at is not None:
+                turns.append(self.turns[at])
+                at = turns[-1].parent
+            self._paths[turn_id] = tuple(reversed(turns))
+        return self._paths[turn_id]
 
     def messages(self, upto: str | None) -> tuple[Json, ...]:
         """What is sent ahead of a new turn that follows `upto`."""
