@@ -32,9 +32,9 @@ WEATHER: Any = {
 
 @pytest.fixture(scope="module")
 def mock_ai(venv: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    port, other = free_port(), free_port()
-    command = [str(venv("mock-ai-api", "mock-ai-api==0.1.1") / "mock-ai-api")]
-    command += ["--openai-port", str(other), "--anthropic-port", str(port)]
+    port = free_port()  # its own command starts two servers in sessions of their own, and leaves them
+    command = [str(venv("mock-ai-api", "mock-ai-api==0.1.1") / "python"), "-m", "uvicorn"]
+    command += ["app.anthropic_app:app", "--host", "127.0.0.1", "--port", str(port)]
     log = tmp_path_factory.mktemp("mock-ai") / "log.txt"
     with running(command, port, log) as url, Client("sk-test", url, policy=QUICK) as client:
         yield client
