@@ -83,9 +83,10 @@ def test_a_reply_that_streams(front: FrontEnd) -> None:
     picture(front, "interrupted", 900)
 
 
-def test_the_quickstart_runs_from_top_to_bottom(front: FrontEnd) -> None:
-    shutil.copyfile(ROOT / "notebooks" / "quickstart.ipynb", front.server.notebooks / "quickstart.ipynb")
-    front.reopen("quickstart.ipynb")
+@pytest.mark.parametrize("name", ["quickstart", "research"])
+def test_a_shipped_notebook_runs_from_top_to_bottom(front: FrontEnd, name: str) -> None:
+    shutil.copyfile(ROOT / "notebooks" / f"{name}.ipynb", front.server.notebooks / f"{name}.ipynb")
+    front.reopen(f"{name}.ipynb")
     front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
     front.command("notebook:run-all-cells")
     kinds = front.page.evaluate("() => front().kinds()")
@@ -98,7 +99,7 @@ def test_the_quickstart_runs_from_top_to_bottom(front: FrontEnd) -> None:
     for theme in ("light", "dark"):
         front.theme(dark=theme == "dark")
         show_top(front)
-        picture(front, f"quickstart-{theme}", 4800)
+        picture(front, f"{name}-{theme}", 4800)
     front.theme(dark=False)
 
 
