@@ -6,14 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..client import SIMULATOR_URL, AsyncClient
+from ..client import NO_KEY, SIMULATOR_URL, AsyncClient
 from ..config import KimiMagic
 from ..errors import ConfigError
 from ..keys import SET_A_KEY, find_key
 from ..simulator import Simulator
 from ..transports import RecordTransport, SimulatorTransport
-
-NO_KEY = "sk-none-is-needed-in-process"
 
 
 def connect(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ..client import SIMULATOR_URL, AsyncClient
+from ..client import NO_KEY, SIMULATOR_URL, AsyncClient
 from ..errors import StoreError
 from ..recordings import Library
 from ..store import TWIN, read_twins
 from ..transports import ReplayTransport, read_cassette
-from .connect import NO_KEY
 
 MAX_NOTEBOOK = 50_000_000  # bytes of a notebook that is looked through for recordings
 

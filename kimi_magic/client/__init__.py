@@ -10,7 +10,7 @@ reach     whether a server is there
 """
 
 from ..keys import Key, find_key
-from .defaults import SIMULATOR_URL
+from .defaults import NO_KEY, SIMULATOR_URL
 from .drivers import AsyncClient, Client
 from .exchange import Limits
 from .hosts import BASE_URLS, base_urls
@@ -19,6 +19,7 @@ from .streams import AsyncMessageStream, SyncMessageStream
 
 __all__ = [
     "BASE_URLS",
+    "NO_KEY",
     "SIMULATOR_URL",
     "AsyncClient",
     "AsyncMessageStream",

@@ -20,7 +20,10 @@ from .hosts import base_urls
 SIMULATOR_URL = "http://simulator.invalid"
 """Base URL of what answers in process: a name that no network can resolve."""
 
-_IN_PROCESS = Key("sk-none-is-needed-in-process", "nowhere: none is needed")
+NO_KEY = "sk-none-is-needed-in-process"
+"""The key of what answers in process, which asks for one as the API does."""
+
+_IN_PROCESS = Key(NO_KEY, "nowhere: none is needed")
 
 
 @dataclass(frozen=True, slots=True)
