@@ -14,7 +14,7 @@ from traitlets import Enum, Float, Integer, TraitError, Unicode
 from traitlets.config import Configurable
 
 from .errors import ConfigError
-from .keys import SET_A_KEY, find_key
+from .keys import SET_A_KEY, SIMULATOR_MODES, would_simulate
 from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MODELS
 
 
@@ -69,7 +69,7 @@ class KimiMagic(Configurable):
         help="Most characters of a file attached by -f; the middle of longer ones is left out.",
     ).tag(config=True)
     simulator = Enum(
-        ("auto", "always", "never"),
+        SIMULATOR_MODES,
         "auto",
         help="The embedded simulator answers: where there is no key (auto), always, or never.",
     ).tag(config=True)
@@ -97,10 +97,7 @@ class KimiMagic(Configurable):
 
     def would_simulate(self, environ: Mapping[str, str] | None = None) -> bool:
         """Whether the embedded simulator would answer."""
-        environ = os.environ if environ is None else environ
-        if self.simulator != "auto":
-            return self.simulator == "always"
-        return not environ.get("KIMI_BASE_URL", "").strip() and find_key(None, environ) is None
+        return would_simulate(self.simulator, environ)
 
     def notice(self) -> str:
         """What to say when the extension is loaded: that no model will be asked, or why none can be; else

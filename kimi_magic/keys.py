@@ -1,4 +1,5 @@
-"""The API key: where it comes from, what is wrong with it, and keeping it out of sight.
+"""The API key: where it comes from, what is wrong with it, what answers without one, and keeping it out
+of sight.
 
 Order: the argument, `KIMI_API_KEY`, `EVOLINK_API_KEY`, the system keyring (service `kimi_magic`,
 user `api_key`) where the `keyring` package is installed. A `Key` shows nothing of itself in any
@@ -16,6 +17,9 @@ from .errors import ConfigError
 
 SET_A_KEY = "Set the environment variable KIMI_API_KEY, and restart the kernel where one runs."
 """The next step for whoever has no key."""
+
+SIMULATOR_MODES = ("auto", "always", "never")
+"""When the embedded simulator answers: where neither a key nor a base URL names a server, or as said."""
 
 ENVIRONMENT = ("KIMI_API_KEY", "EVOLINK_API_KEY")
 _PIECE = 6  # characters: a shorter run of them gives nothing away
@@ -71,6 +75,30 @@ def find_key(given: str | None = None, environ: Mapping[str, str] | None = None)
             return _checked(environ[name], name)
     secret = _from_keyring(environ)
     return _checked(secret, "the system keyring") if secret else None
+
+
+def would_simulate(mode: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the embedded simulator answers. mode: one of `SIMULATOR_MODES`. Raises like `find_key`."""
+    environ = os.environ if environ is None else environ
+    if mode != "auto":
+        return mode == "always"
+    return not _names_a_server(environ) and find_key(None, environ) is None
+
+
+def key_of_server(environ: Mapping[str, str] | None = None) -> Key | None:
+    """The key for a server; None where a base URL alone names one. Raises `ConfigError` where nothing
+    does, and like `find_key`."""
+    environ = os.environ if environ is None else environ
+    key = find_key(None, environ)
+    if key is None and not _names_a_server(environ):
+        raise ConfigError(
+            "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
+        )
+    return key
+
+
+def _names_a_server(environ: Mapping[str, str]) -> bool:
+    return bool(environ.get("KIMI_BASE_URL", "").strip())
 
 
 def _checked(secret: str, source: str) -> Key:

@@ -67,6 +67,7 @@ def test_never_makes_a_missing_key_an_error_with_the_next_step() -> None:
         ({"KIMI_API_KEY": "k"}, "auto", BASE_URLS),
         ({"EVOLINK_API_KEY": "k"}, "never", BASE_URLS),
         ({"KIMI_API_KEY": "k"}, "always", ("http://simulator.invalid",)),
+        ({"KIMI_BASE_URL": "http://127.0.0.1:9"}, "auto", ("http://127.0.0.1:9",)),
     ],
 )
 def test_the_key_and_the_settings_choose_the_server(
@@ -74,6 +75,7 @@ def test_the_key_and_the_settings_choose_the_server(
 ) -> None:
     for name in ("KIMI_API_KEY", "EVOLINK_API_KEY", "KIMI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KIMI_MAGIC_SIMULATOR", "always")  # the settings go before it
     client, simulated = connect(settings(simulator=simulator), environ)
     assert client.base_urls == urls
     assert simulated == (simulator == "always")

@@ -44,6 +44,12 @@ def test_never_turns_a_missing_key_into_an_error(monkeypatch: pytest.MonkeyPatch
         Client()
 
 
+def test_a_mode_that_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIMI_MAGIC_SIMULATOR", "nver")
+    with pytest.raises(ConfigError, match=r"KIMI_MAGIC_SIMULATOR='nver'.*auto, always, never"):
+        Client()
+
+
 def test_always_lets_it_answer_although_there_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIMI_MAGIC_SIMULATOR", "always")
     monkeypatch.setenv("KIMI_API_KEY", "sk-a-key-of-some-length")

@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..client import NO_KEY, SIMULATOR_URL, AsyncClient
+from ..client import NO_KEY, SIMULATOR_URL, AsyncClient, base_urls
 from ..config import KimiMagic
-from ..errors import ConfigError
-from ..keys import SET_A_KEY, find_key
+from ..keys import key_of_server
 from ..simulator import Simulator
 from ..transports import RecordTransport, SimulatorTransport
 
@@ -25,16 +24,11 @@ def connect(
     environ = os.environ if environ is None else environ
     if settings.would_simulate(environ):
         simulated = SimulatorTransport(Simulator(speed=settings.simulator_speed))
-        taped = RecordTransport(record, async_inner=simulated) if record else simulated
-        return AsyncClient(NO_KEY, SIMULATOR_URL, transport=taped), True
-    key = find_key(None, environ)
-    if key is None and not environ.get("KIMI_BASE_URL", "").strip():
-        raise ConfigError(
-            "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
-        )
-    return AsyncClient(
-        key.secret if key else None, transport=RecordTransport(record) if record else None
-    ), False
+        inner = RecordTransport(record, async_inner=simulated) if record else simulated
+        return AsyncClient(NO_KEY, SIMULATOR_URL, transport=inner), True
+    key = key_of_server(environ)
+    taped = RecordTransport(record) if record else None
+    return AsyncClient(key.secret if key else None, base_urls(None, environ), transport=taped), False
 
 
 def client_elsewhere(base_urls: Sequence[str], speed: float | None) -> AsyncClient:

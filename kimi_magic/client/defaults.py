@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..keys import SET_A_KEY, Key, find_key
+from ..keys import SIMULATOR_MODES, Key, find_key, key_of_server, would_simulate
 from .hosts import base_urls
 
 SIMULATOR_URL = "http://simulator.invalid"
@@ -48,18 +48,21 @@ def choose_server(
     environ = os.environ if environ is None else environ
     if replay is not None:
         return Server(_IN_PROCESS, (SIMULATOR_URL,), _played(Path(replay)))
-    mode = environ.get("KIMI_MAGIC_SIMULATOR", "auto").strip()
     told = transport is not None or api_key is not None or base_url is not None
-    if mode == "always" and not told:
+    if told:
+        return Server(find_key(api_key, environ), base_urls(base_url, environ), transport)
+    if would_simulate(_mode(environ), environ):
         return Server(_IN_PROCESS, (SIMULATOR_URL,), _simulated(environ))
-    key = find_key(api_key, environ)
-    if key is None and not told and not environ.get("KIMI_BASE_URL", "").strip():
-        if mode == "never":
-            raise ConfigError(
-                "No API key, and the simulator is ruled out (KIMI_MAGIC_SIMULATOR=never).", hint=SET_A_KEY
-            )
-        return Server(_IN_PROCESS, (SIMULATOR_URL,), _simulated(environ))
-    return Server(key, base_urls(base_url, environ), transport)
+    return Server(key_of_server(environ), base_urls(None, environ))
+
+
+def _mode(environ: Mapping[str, str]) -> str:
+    mode = environ.get("KIMI_MAGIC_SIMULATOR", "").strip() or "auto"
+    if mode not in SIMULATOR_MODES:
+        raise ConfigError(
+            f"KIMI_MAGIC_SIMULATOR={mode!r} is not usable.", hint=f"It is {', '.join(SIMULATOR_MODES)}."
+        )
+    return mode
 
 
 def _simulated(environ: Mapping[str, str]) -> Any:
