@@ -92,7 +92,7 @@ def _make_kimi() -> Kimi:
     import sys
 
     from .api import Kimi
-    from .magics.notebook import notebook_path
+    from .notebook import notebook_path
 
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

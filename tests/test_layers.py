@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "kimi_magic"
 
 LAYERS = [
-    {"errors", "console"},
+    {"errors", "console", "notebook"},
     {"wire", "keys", "pixels"},
     {"stream", "retry", "usage", "conversation", "prompt", "tools", "simulator"},
     {"insight"},
@@ -39,6 +39,7 @@ OWNERS = {
     "pygments": {"render"},
     "traitlets": {"config", "display", "panel", "magics"},
     "keyring": {"keys"},
+    "psutil": {"notebook"},
     "jupyterlab": {"cli"},
     "pandas": {"batch", "prompt", "usage"},
     "polars": {"batch", "prompt", "usage"},

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +22,7 @@ from kimi_magic.api import Kimi, Reply
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import BadRequestError, KimiError, OptionError, PromptError
 from kimi_magic.magics import load, unload
-from kimi_magic.magics.notebook import notebook_path
+from kimi_magic.notebook import jupyter_session, notebook_path
 from kimi_magic.store import TWIN
 
 
@@ -503,3 +506,20 @@ def test_the_notebook_s_path_is_what_the_user_the_editor_or_the_server_says() ->
     assert notebook_path({"__vsc_ipynb_file__": 3}, environ) == "/srv/b.ipynb"
     assert notebook_path({}, {"JPY_SESSION_NAME": " "}) is None
     assert notebook_path({}, {"KIMI_MAGIC_NOTEBOOK": "报告/a.ipynb"}) == str(Path.cwd() / "报告/a.ipynb")
+
+
+def test_a_name_that_the_process_above_was_started_with_is_not_this_notebook_s() -> None:
+    environ = {"JPY_SESSION_NAME": "/srv/b.ipynb"}
+    assert jupyter_session(environ, lambda: environ) is None
+    assert jupyter_session(environ, lambda: {"JPY_SESSION_NAME": "/srv/a.ipynb"}) == "/srv/b.ipynb"
+    assert notebook_path({}, environ, lambda: environ) is None
+
+
+def test_what_a_kernel_starts_is_not_the_kernel_s_notebook() -> None:
+    ask = "import os; from kimi_magic.notebook import jupyter_session as f; print(f(os.environ), flush=True)"
+    code = f"{ask}; import subprocess, sys; subprocess.run([sys.executable, '-c', {ask!r}])"
+    environ = {**os.environ, "JPY_SESSION_NAME": "/srv/b.ipynb"}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["/srv/b.ipynb", "None"]

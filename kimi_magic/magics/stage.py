@@ -18,6 +18,7 @@ from ..api import view_of
 from ..config import KimiMagic
 from ..conversation import Conversation, Place, Turn
 from ..display import Ending, LiveFrontEnd, LiveView, ShellOutputs, StaticView, TerminalView, View
+from ..notebook import jupyter_session
 from ..render import ReplyView, Terminal, bundle, closing_lines, table_html, table_text
 from ..render.reply import text
 from ..render.tables import Rows
@@ -78,7 +79,7 @@ class Stage:
             return self._settings.display, "by the setting display"
         if getattr(self._shell, "kernel", None) is None:
             return "terminal", "no notebook kernel runs this shell"
-        if "JPY_SESSION_NAME" not in os.environ:
+        if jupyter_session(os.environ) is None:
             return "static", "no Jupyter server has named its session here (JPY_SESSION_NAME)"
         if find_spec("anywidget") is None:
             return "static", "anywidget is not installed beside this kernel"

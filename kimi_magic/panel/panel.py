@@ -24,6 +24,7 @@ from ..api import Kimi
 from ..conversation import Conversation, Turn
 from ..display import Deltas, Ending, Outputs, Progress, View
 from ..errors import ConversationError, KimiError
+from ..notebook import jupyter_session
 from ..session import TurnStream
 from ..tools import Tool
 from ..wire import ToolUseBlock
@@ -93,7 +94,8 @@ class Panel:
         display = self.kimi.settings.display
         if display != "auto":
             return display == "live"
-        there = "JPY_SESSION_NAME" in os.environ or any(name.startswith("VOILA_") for name in os.environ)
+        served = jupyter_session(os.environ) is not None
+        there = served or any(name.startswith("VOILA_") for name in os.environ)
         return (there or "__vsc_ipynb_file__" in self._names) and find_spec("anywidget") is not None
 
     def close(self) -> None:
