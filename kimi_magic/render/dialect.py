@@ -109,7 +109,7 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     label = match.group(1)
     token = state.push("footnote_open", "div", 1)
     token.block, token.meta = True, {"label": label}
-    token.attrs = {"class": "kimi-note"}
+    token.attrs = {"class": "kimi-footnote"}
     _tokenize_note(state, start, end, match.end())
     token.map = [start, state.line]
     state.push("footnote_close", "div", -1).block = True
@@ -243,7 +243,7 @@ def _render_fence(renderer: Any, tokens: Sequence[Token], index: int, options: A
 
 
 def _render_footnote_mark(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return f'<sup class="kimi-note">[{escape(tokens[index].meta["label"])}]</sup>'
+    return f'<sup class="kimi-footnote">[{escape(tokens[index].meta["label"])}]</sup>'
 
 
 def _render_task(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
