@@ -40,19 +40,23 @@ FIXED = {
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class _Judge(HTMLParser):
-    def __init__(self) -> None:
+class Judge(HTMLParser):
+    """Reads HTML, and finds what is beyond the allowlist. tags: instead of all that may be published."""
+
+    def __init__(self, tags: set[str] = TAGS) -> None:
         super().__init__(convert_charrefs=True)
         self.found: list[str] = []
         self.open: list[str] = []
+        self.text: list[str] = []
+        self._tags = tags
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in TAGS:
+        if tag not in self._tags:
             self.found.append(f"<{tag}>")
         if tag not in VOID:
             self.open.append(tag)
         self.found += [
-            f"<{tag} {name}={value!r}>" for name, value in attrs if not _allowed(name, value or "")
+            f"<{tag} {name}={value!r}>" for name, value in attrs if not self.is_allowed(name, value or "")
         ]
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -67,6 +71,7 @@ class _Judge(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open[-1:] == ["style"] and data.strip() != style.rules():
             self.found.append(f"style: {data!r}")
+        self.text.append(data)
 
     def handle_comment(self, data: str) -> None:
         self.found.append(f"<!--{data}-->")
@@ -80,28 +85,32 @@ class _Judge(HTMLParser):
     def unknown_decl(self, data: str) -> None:
         self.found.append(f"<![{data}]>")
 
+    @staticmethod
+    def is_allowed(name: str, value: str) -> bool:
+        if name == "class":
+            return all(CLASS.fullmatch(word) for word in value.split())
+        if name == "style":
+            return all(DECLARATION.fullmatch(part.strip()) and "url" not in part for part in value.split(";"))
+        if name == "href":
+            return LINK.match(value) is not None
+        if name == "src":
+            return IMAGE.fullmatch(value) is not None
+        if name == "start":
+            return value.isdigit()
+        return name in FREE or value in FIXED.get(name, ())
 
-def _allowed(name: str, value: str) -> bool:
-    if name == "class":
-        return all(CLASS.fullmatch(word) for word in value.split())
-    if name == "style":
-        return all(DECLARATION.fullmatch(part.strip()) and "url" not in part for part in value.split(";"))
-    if name == "href":
-        return LINK.match(value) is not None
-    if name == "src":
-        return IMAGE.fullmatch(value) is not None
-    if name == "start":
-        return value.isdigit()
-    return name in FREE or value in FIXED.get(name, ())
+
+def judged(html: str, judge: Judge) -> Judge:
+    """The judge, after it has read all of `html`."""
+    judge.feed(html)
+    judge.close()
+    judge.found += [f"<{tag}> that stays open" for tag in judge.open]
+    return judge
 
 
 def in_html(html: str) -> list[str]:
     """What `html` has beyond the allowlist."""
-    judge = _Judge()
-    judge.feed(html)
-    judge.close()
-    left = [f"<{tag}> that stays open" for tag in judge.open]
-    return judge.found + left + [f"character {c!r}" for c in OBEYED.findall(html)]
+    return judged(html, Judge()).found + [f"character {c!r}" for c in OBEYED.findall(html)]
 
 
 _COMMON = MarkdownIt("commonmark", {"html": True})
