@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import InterruptAt
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image
 from scripted import Answer, Scripted, end, reply, whole
@@ -96,22 +97,6 @@ def chat(folder: Path) -> Iterator[Callable[..., Chat]]:
 def simulated() -> AsyncClient:
     transport = SimulatorTransport(Simulator(speed=0))
     return AsyncClient("sk-test-key", "http://sim.test", transport=transport, policy=Policy(tries=1))
-
-
-class InterruptAt:
-    """A view that is interrupted at its n-th update, as by the user."""
-
-    def __init__(self, number: int) -> None:
-        self._left = number
-
-    def update(self, progress: object) -> float:
-        self._left -= 1
-        if self._left < 0:
-            raise KeyboardInterrupt
-        return 0.0
-
-    def finish(self, ending: object) -> None:
-        pass
 
 
 def look(name: str) -> str:

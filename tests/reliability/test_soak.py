@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupting import InterruptAt
 from paid import Paid, chat
 
 from kimi_magic.api import Kimi
@@ -29,22 +30,6 @@ FAULTS = (
     "drop", "drop x1", "slow 0.005", "bad-request", "quota",
 )  # fmt: skip
 COUNTS = ("requests", "input", "cache_read", "cache_write", "output", "thinking")
-
-
-class InterruptAt:
-    """A view that is interrupted at its n-th update, as by the user."""
-
-    def __init__(self, number: int) -> None:
-        self._left = number
-
-    def update(self, progress: object) -> float:
-        self._left -= 1
-        if self._left < 0:
-            raise KeyboardInterrupt
-        return 0.0
-
-    def finish(self, ending: object) -> None:
-        pass
 
 
 class Soak:
