@@ -27,6 +27,9 @@ onfocus="alert(1)"></form><base href="http://evil.cn/">"""
 HOSTILE = "\n\n".join([OWN, *(source for [source] in read("hostile.txt", 1).values())])
 LINE = " ".join(OWN.split())
 
+TRAP = "http://127.0.0.1:9/trap"
+"""What one image of the test itself asks for, to see that asking would be noticed; it may ask late."""
+
 WATCH = """() => { window.ran = []; window.alert = () => window.ran.push('alert');
   window.open = () => window.ran.push('open'); }"""
 FOUND = """() => [...document.querySelectorAll('.jp-OutputArea-output')].flatMap(area => [
@@ -146,14 +149,12 @@ def test_hostile_words_run_nothing_and_ask_for_nothing(
     front.page.mouse.move(400, 400)
     front.page.wait_for_timeout(300)  # for what would load late
     assert front.page.evaluate("window.ran") == []
-    own = (front.server.url, front.server.url.replace("http", "ws", 1), "data:", "blob:", "about:")
+    own = (front.server.url, front.server.url.replace("http", "ws", 1), "data:", "blob:", "about:", TRAP)
     assert [url for url in requests if not url.startswith(own)] == []
 
     # and the trap would have caught it
-    front.set_source(
-        0, """display({'text/html': '<img src="http://127.0.0.1:9/x" onerror="alert(1)">'}, raw=True)"""
-    )
+    front.set_source(0, f"display({{'text/html': '<img src=\"{TRAP}\" onerror=\"alert(1)\">'}}, raw=True)")
     front.run(0)
     front.page.wait_for_function("() => window.ran.length")
-    assert "http://127.0.0.1:9/x" in requests
+    assert TRAP in requests
     assert len(front.page.evaluate(FOUND)) == 2
