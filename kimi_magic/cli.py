@@ -7,11 +7,13 @@ import argparse
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from .console import forgive
 from .errors import ConfigError, Interrupted, KimiError, OptionError
+from .paths import user_path
 
 DEMO = "Explain the Gini coefficient: a formula, a small table, and six lines of Python."
 
@@ -71,7 +73,7 @@ def _lab(args: argparse.Namespace) -> int:
         from jupyterlab.labapp import LabApp  # type: ignore[import-untyped]  # it has none
     except ImportError:
         raise ConfigError("JupyterLab is not installed.", hint="pip install 'kimi-magic[lab]'") from None
-    folder = Path(args.folder).resolve()
+    folder = user_path(args.folder).resolve()
     _put_notebooks(folder)
     print(f"The notebooks are in {folder}. Ctrl-C ends the server.", flush=True)
     # A folder of settings that JupyterLab reads beside the user's own, which go before it.
@@ -162,17 +164,22 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    from threading import Event
-
     from .simulator import Simulator
     from .transports import serve
 
     simulator = Simulator(speed=args.speed, lenient=args.lenient)
     with serve(simulator, port=args.port) as server:
         print(f"The simulator is at {server.url}. Ctrl-C ends it.", flush=True)
-        print(f"  export KIMI_BASE_URL={server.url} KIMI_API_KEY=anything", flush=True)
-        Event().wait()
-    return 0
+        print(f"  {variables_for(server.url)}", flush=True)
+        while True:
+            time.sleep(60)  # on Windows Ctrl-C ends a sleep, but no wait for an event
+
+
+def variables_for(url: str, system: str = os.name) -> str:
+    """What a shell takes to send a client there: PowerShell's on Windows."""
+    if system == "nt":
+        return f'$env:KIMI_BASE_URL = "{url}"; $env:KIMI_API_KEY = "anything"'
+    return f"export KIMI_BASE_URL={url} KIMI_API_KEY=anything"
 
 
 if __name__ == "__main__":

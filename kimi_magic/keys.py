@@ -102,7 +102,7 @@ def _names_a_server(environ: Mapping[str, str]) -> bool:
 
 
 def _checked(secret: str, source: str) -> Key:
-    padded, secret = secret, secret.strip(" \t")
+    padded, secret = secret, secret.strip(" \t\"'")  # Windows' `set` keeps quotes in a value
     if not secret:
         raise ConfigError(f"The API key in {source} is empty.", hint="Set it, or remove the variable.")
     if any(c in padded for c in "\r\n"):

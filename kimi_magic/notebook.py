@@ -2,29 +2,40 @@
 
 `JPY_SESSION_NAME` is how Jupyter's server tells a kernel its notebook. Whatever a kernel starts inherits
 it (papermill in a cell, `!jupyter execute …`); such a process is not that notebook, and is known by its
-parent, which was started with the same name, as no server is.
+parent, which was started with the same name, as no server is. On Windows the `python` of a virtual
+environment is a launcher: it starts the real one with its own environment, and is no parent in this sense.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from os.path import abspath
+from types import ModuleType
 from typing import Any
 
 
 @lru_cache
 def started_with() -> Mapping[str, str]:
-    """The environment that the process above this one was started with; empty where nobody can say."""
+    """The environment of the process that started this one; empty where nobody can say."""
+    import psutil  # type: ignore[import-untyped]  # it has none
+
     try:
-        import psutil  # type: ignore[import-untyped]  # ipykernel brings it; without a kernel it is not needed
-    except ImportError:
-        return {}
-    try:
-        return dict(psutil.Process(os.getppid()).environ())
+        above = psutil.Process(os.getppid())
+        if _is_launcher(above.exe(), psutil.Process().exe()):
+            above = above.parent()
+        return dict(above.environ()) if above is not None else {}
     except (psutil.Error, OSError):
         return {}
+
+
+def _is_launcher(above: str, own: str) -> bool:
+    """Whether the program above this one is what Python says it runs as, while it runs as another."""
+    try:
+        return os.path.samefile(above, sys.executable) and not os.path.samefile(own, sys.executable)
+    except OSError:  # one of them was replaced meanwhile
+        return False
 
 
 def jupyter_session(
@@ -54,4 +65,11 @@ def notebook_path(
         jupyter_session(environ, above),
     )
     found = next((path for path in said if isinstance(path, str) and path.strip()), None)
-    return None if found is None else abspath(found)
+    return None if found is None else label(found)
+
+
+def label(path: str, rules: ModuleType = os.path) -> str:
+    """The absolute path, and on Windows with the drive as a capital: VS Code says `c:\\a.ipynb` where
+    Jupyter says `C:\\a.ipynb`. rules: `posixpath` or `ntpath`."""
+    drive, rest = rules.splitdrive(rules.abspath(path))
+    return f"{drive[:1].upper()}{drive[1:]}{rest}"

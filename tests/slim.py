@@ -18,7 +18,6 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OURS = "kimi-magic"
 
 
 def built(kind: str, folder: Path, source: Path = ROOT) -> Path:

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "kimi_magic"
 
 LAYERS = [
     {"errors", "console", "notebook"},
-    {"wire", "keys", "pixels"},
+    {"wire", "keys", "paths", "counts", "pixels"},
     {"stream", "retry", "usage", "conversation", "prompt", "tools", "simulator"},
     {"insight"},
     {"render", "recordings"},

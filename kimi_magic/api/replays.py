@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..client import NO_KEY, SIMULATOR_URL, AsyncClient
 from ..errors import StoreError
+from ..paths import user_path
 from ..recordings import Library
 from ..store import TWIN, read_twins
 from ..transports import ReplayTransport, read_cassette
@@ -51,7 +52,7 @@ class Replays:
             for turn in found.turns:
                 self.recordings.add_turn(turn, path.name, partial(found.before, turn))
         if cassette:
-            self.play(Path(cassette).expanduser())
+            self.play(user_path(cassette))
         return warnings
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..keys import SIMULATOR_MODES, Key, find_key, key_of_server, would_simulate
+from ..paths import user_path
 from .hosts import base_urls
 
 SIMULATOR_URL = "http://simulator.invalid"
@@ -47,7 +48,7 @@ def choose_server(
     cannot be read."""
     environ = os.environ if environ is None else environ
     if replay is not None:
-        return Server(_IN_PROCESS, (SIMULATOR_URL,), _played(Path(replay)))
+        return Server(_IN_PROCESS, (SIMULATOR_URL,), _played(replay))
     told = transport is not None or api_key is not None or base_url is not None
     if told:
         return Server(find_key(api_key, environ), base_urls(base_url, environ), transport)
@@ -76,8 +77,8 @@ def _simulated(environ: Mapping[str, str]) -> Any:
         raise ConfigError(f"KIMI_MAGIC_SIMULATOR_SPEED={speed!r} is no number of tokens a second.") from None
 
 
-def _played(path: Path) -> Any:
+def _played(path: str | Path) -> Any:
     from ..recordings import Library
     from ..transports import ReplayTransport, read_cassette
 
-    return ReplayTransport(Library(read_cassette(path.expanduser())))
+    return ReplayTransport(Library(read_cassette(user_path(path))))

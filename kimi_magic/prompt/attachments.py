@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from urllib.parse import urlsplit
 
 from ..errors import PromptError
+from ..paths import user_path
 from ..wire import ImageBlock, TextBlock
 from .expansion import expand_text
 from .files import FILE_BUDGET, file_text, read_file
@@ -117,8 +118,8 @@ def _named(name: str, namespace: Mapping[str, object]) -> Placeholder | None:
 
 def _is_file(name: str) -> bool:
     try:
-        return Path(name).expanduser().is_file()
-    except (OSError, ValueError, RuntimeError):
+        return user_path(name).is_file()
+    except (OSError, ValueError):
         return False
 
 
@@ -132,7 +133,7 @@ def _image(value: object, limits: ImageLimits) -> tuple[ImageBlock, str]:
             raise PromptError(f"{value!r} is no web address.")
         return ImageBlock.at(value), ""
     if isinstance(value, (str, PurePath)):
-        return image_block(read_file(Path(value).expanduser()), limits)
+        return image_block(read_file(user_path(value)), limits)
     return image_block(value, limits)
 
 

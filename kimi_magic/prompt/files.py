@@ -17,10 +17,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from ..counts import counted
 from ..errors import PromptError
+from ..paths import user_path
 from ..pixels import media_type
 from .encodings import decoded
-from .fit import counted, cut, fenced, fit, shown
+from .fit import cut, fenced, fit, shown
 from .pages import Pdf, notebook_cells
 from .values import Inserted, clean
 
@@ -54,7 +56,7 @@ def file_text(name: str, budget: int = FILE_BUDGET) -> Inserted:
 
     name: a path, as it is to be shown to the model. Raises `PromptError`.
     """
-    path = Path(name).expanduser()
+    path = user_path(name)
     data = read_file(path)
     try:
         text, notes, language = _said(path, data, budget)
@@ -69,14 +71,14 @@ def read_file(path: Path) -> bytes:
     """The bytes of a file of the user's. Raises `PromptError` where there is none, or too large a one."""
     name = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}…"
     try:
+        if path.is_dir():
+            raise PromptError(f"{name} is a folder.", hint="Attach its files one by one.")
         size = path.stat().st_size
         if size > LARGEST:
             raise PromptError(f"{name} has {size:,} bytes, and at most {LARGEST:,} are read.", hint=_LOAD_IT)
         return path.read_bytes()
     except FileNotFoundError:
         raise PromptError(f"there is no file {name} in {Path.cwd()}.", hint=_near(path)) from None
-    except IsADirectoryError:
-        raise PromptError(f"{name} is a folder.", hint="Attach its files one by one.") from None
     except (OSError, ValueError) as error:  # no right to read, a path too long or with a zero byte
         reason = getattr(error, "strerror", None) or str(error)
         raise PromptError(f"{name} cannot be read: {reason}.") from error

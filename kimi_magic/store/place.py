@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..paths import user_path
+
 
 def store_path(environ: Mapping[str, str] | None = None) -> Path:
     """The SQLite file: `$KIMI_MAGIC_HOME/kimi_magic.db`, else `kimi_magic/kimi_magic.db` in
     Jupyter's data folder (as `jupyter --data-dir` prints it)."""
     environ = os.environ if environ is None else environ
     home = environ.get("KIMI_MAGIC_HOME", "").strip()
-    return (Path(home).expanduser() if home else _jupyter_data() / "kimi_magic") / "kimi_magic.db"
+    return (user_path(home) if home else _jupyter_data() / "kimi_magic") / "kimi_magic.db"
 
 
 def _jupyter_data() -> Path:

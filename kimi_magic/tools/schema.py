@@ -43,7 +43,7 @@ class Schema:
     def of(cls, type: Any) -> Schema:
         """The schema of a pydantic model, dataclass, TypedDict, enum, union, `list[…]`, scalar, or of a
         mapping that is a JSON Schema. Raises `SchemaError` for anything else, one that refers to itself
-        too."""
+        too, and for a mapping where the package jsonschema is not installed."""
         if isinstance(type, Schema):
             return type
         if isinstance(type, Mapping):
@@ -136,9 +136,13 @@ def _by_type(adapter: Any) -> Callable[[Any], Any]:
 
 
 def _by_schema(schema: Json) -> Callable[[Any], Any]:
-    from jsonschema import SchemaError as Unusable
-    from jsonschema.validators import validator_for
-
+    try:
+        from jsonschema import SchemaError as Unusable
+        from jsonschema.validators import validator_for
+    except ImportError:
+        raise SchemaError(
+            "A JSON Schema is checked by the package jsonschema.", hint="%pip install jsonschema"
+        ) from None
     kind = validator_for(
         schema, default=validator_for({"$schema": "https://json-schema.org/draft/2020-12/schema"})
     )

@@ -30,7 +30,7 @@ REPLAYED = "x-kimi-replayed"
 def read_cassette(path: Path) -> list[Recording]:
     """The recordings of a file. Raises `ReplayError` where it cannot be read."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise ReplayError(f"The cassette {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -175,13 +175,10 @@ _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 def _append(path: Path, line: str) -> None:
     """In one write, so that lines of several kernels do not mix."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            data = line.encode()
-            if os.write(handle, data) < len(data):
+        data = line.encode()
+        with open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            if file.write(data) < len(data):
                 raise OSError(0, "the disk is full")
-        finally:
-            os.close(handle)
     except OSError as error:
         raise StoreError(f"The cassette {path} cannot be written: {error.strerror}.") from None
 

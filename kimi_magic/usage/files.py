@@ -10,12 +10,12 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from .records import FIELDS, Record
+from ..paths import user_path
+from .records import FIELDS, KINDS, Record
 
 FORMATS = (".csv", ".jsonl")
 
@@ -38,7 +38,7 @@ def from_csv(text: str) -> list[Record]:
 
 
 def _typed(row: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for name, kind in _KINDS.items():
+    for name, kind in KINDS.items():
         text = row.get(name)
         if text:
             yield name, _READ[kind](text)
@@ -48,7 +48,6 @@ def _flag(text: str) -> bool:
     return {"True": True, "False": False}[text]
 
 
-_KINDS = {f.name: str(f.type).split(" ")[0] for f in fields(Record)}
 _READ: dict[str, Callable[[str], Any]] = {
     "datetime": str,  # `Record.from_json` reads these two
     "Decimal": str,
@@ -93,7 +92,7 @@ def read_records(path: str | Path) -> list[Record]:
 
 
 def _checked(path: str | Path) -> Path:
-    path = Path(path).expanduser()
+    path = user_path(path)
     if path.suffix not in FORMATS:
         raise StoreError(f"{path}: usage goes into .csv or .jsonl files.", hint="Name one of the two.")
     return path

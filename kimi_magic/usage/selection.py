@@ -24,13 +24,22 @@ _UNIT = {
 
 
 def moment(value: Moment, now: datetime) -> datetime:
-    """The point in time, UTC. Raises ValueError for a text that is none."""
+    """The point in time, UTC. Raises ValueError for a text that is none, and for one without a date."""
+    try:
+        return _moment(value, now)
+    except OverflowError:
+        raise ValueError(f"{value!r} has no date.") from None
+
+
+def _moment(value: Moment, now: datetime) -> datetime:
     if isinstance(value, str):
         value = _read(value.strip())
     if isinstance(value, timedelta):
         return now - value
     if not isinstance(value, datetime):
         value = datetime.combine(value, time())
+    if value.tzinfo is None and not 1971 <= value.year < 3000:  # of such times not every system has a clock
+        value = value.replace(tzinfo=UTC)
     return value.astimezone(UTC)
 
 
