@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import io
 import json
@@ -211,7 +212,6 @@ def test_no_rows_give_no_rows(kimi: Kimi, server: Paid) -> None:
 SLIPS: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"concurrency": 0}, OptionError),
     ({"budget": "lots"}, OptionError),
-    ({"tools": [print]}, OptionError),
     ({"schema": 5}, SchemaError),
     ({"max_tokens": 0.5}, RequestError),
 ]
@@ -326,6 +326,101 @@ def test_the_first_goes_alone_where_the_beginning_is_long_and_the_others_read_it
     short = kimi.map("Code: {{ x }}", WORDS[:6], **ASK)
     assert [row["kimi_cache_read"] for row in short] == [0] * 6
     kimi.close()
+
+
+# --- tools ---------------------------------------------------------------------------------------
+
+
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"{word} is a city"
+
+
+def test_a_row_calls_tools_and_its_columns_have_all_its_requests(kimi: Kimi, server: Paid) -> None:
+    words = pd.DataFrame({"x": ["Rome", "Oslo"]})
+    found = kimi.map('Use look_up for "{{ x }}".', words, tools=[look_up], **ASK)
+    assert len(server.bodies) == 4
+    assert all(f"{word} is a city" in reply for word, reply in zip(words.x, found.reply, strict=True))
+    sums = kimi.usage.summary()
+    for name in ("input", "output", "thinking", "cache_read", "cache_write"):
+        assert int(found[f"kimi_{name}"].sum()) == getattr(sums, name) == server.books[name]
+    one = kimi.ask('Use look_up for "Rome".', tools=[look_up], effort="low", once=True)
+    assert found.reply[0] == one.message.text
+    again = kimi.map('Use look_up for "{{ x }}".', words, tools=[look_up], **ASK)
+    assert again.kimi_status.tolist() == ["stored"] * 2
+    assert again.reply.tolist() == found.reply.tolist()
+    assert len(server.bodies) == 6
+
+
+def test_a_schema_is_filled_after_the_calls(kimi: Kimi) -> None:
+    (row,) = kimi.map('Use look_up for "{{ x }}".', ["Rome"], tools=[look_up], schema=Model, **ASK)
+    assert (row["kimi_error"], type(row["age"])) == (None, int)
+
+
+def test_functions_of_several_rows_run_at_once(kimi: Kimi) -> None:
+    all_there = threading.Barrier(8, timeout=20)
+
+    def meet(word: str) -> int:
+        return all_there.wait()
+
+    found = kimi.map('Use meet for "{{ x }}".', WORDS[:8], tools=[meet], **ASK)
+    assert [row["kimi_error"] for row in found] == [None] * 8
+    assert not all_there.broken
+
+
+def test_a_budget_of_the_batch_stops_before_the_next_step(kimi: Kimi, server: Paid) -> None:
+    def never() -> None:
+        raise AssertionError
+
+    with pytest.raises(BudgetError, match="The batch's budget"):
+        kimi.map("Use never for {{ x }}.", WORDS, tools=[never], budget="0.000001", **ASK)
+    assert len(server.bodies) == 1
+    states = [row["kimi_status"] for row in kimi.last_map]
+    assert states == ["failed"] + ["open"] * 19
+    assert kimi.last_map[0]["kimi_output"] == server.books["output"] > 0
+
+
+def test_a_row_that_has_called_is_not_begun_again_by_itself() -> None:
+    server = Paid(lambda n, body: error(429, "rate_limit_error") if n == 1 else None)
+    kimi = chat(server)
+    (row,) = kimi.map('Use look_up for "{{ x }}".', ["Rome"], tools=[look_up], **ASK)
+    assert row["kimi_error"].startswith("RateLimitError")
+    assert row["kimi_input"] == server.books["input"] > 0
+    assert len(server.bodies) == 2
+    kimi.close()
+
+
+def test_what_cancels_a_map_does_not_wait_for_its_functions(kimi: Kimi, server: Paid) -> None:
+    called, over = threading.Event(), threading.Event()
+
+    def wait(word: str) -> None:
+        called.set()
+        over.wait()
+
+    async def main() -> None:
+        task = asyncio.create_task(kimi.amap('Use wait for "{{ x }}".', ["a"], tools=[wait], **ASK))
+        await asyncio.to_thread(called.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        over.set()
+
+    asyncio.run(main())
+    assert [row["status"] for row in kimi.usage] == ["complete"]
+    assert kimi.usage.all().records == kimi.usage.records
+
+
+def test_tools_stay_in_this_kernel(kimi: Kimi, server: Paid) -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(OptionError, match="functions are in this kernel"):
+        kimi.map("{{ x }}", ["a"], tools=[look_up], executor=executor, **ASK)
+    assert server.bodies == []
+
+
+def test_an_estimate_says_that_tools_may_take_more(kimi: Kimi) -> None:
+    guess = kimi.estimate("{{ x }}", ["a"], tools=[look_up], max_steps=3, effort="low")
+    assert (guess.requests, guess.rounds) == (1, 3)
+    assert str(guess).endswith("the tools of a row may take up to 3 more.")
+    assert "tools" not in str(kimi.estimate("{{ x }}", ["a"], effort="low"))
 
 
 # --- money --------------------------------------------------------------------------------------

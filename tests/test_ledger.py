@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +19,7 @@ from paid import Paid, chat
 from kimi_magic.errors import OptionError, StoreError
 from kimi_magic.render import ShownUsage, summary
 from kimi_magic.store import Store, store_path
-from kimi_magic.usage import Record, Selection, UsageTable, grouped, moment, totals
+from kimi_magic.usage import FIELDS, Record, Selection, UsageTable, grouped, moment, totals
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ROWS = [
@@ -152,7 +151,7 @@ def test_files_give_back_the_very_records(tmp_path_factory: Any, suffix: str, ro
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_types_survive_a_file(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("pandas")
-    rows = [replace(ROWS[0], request_id="00123", turn="1e5", cell="NaN", time=NOON), Record(NOON, error="NA")]
+    rows = [ROWS[0].replace(request_id="00123", turn="1e5", cell="NaN", time=NOON), Record(NOON, error="NA")]
     read = UsageTable.read(UsageTable(rows).save(tmp_path / f"u{suffix}"))
     frame = read.df()
     assert frame.request_id[0] == "00123"
@@ -287,10 +286,13 @@ def test_the_command_saves_a_file(note: Notebook, tmp_path: Path) -> None:
 
 def test_a_plot_is_drawn_without_touching_pyplot(note: Notebook) -> None:
     pytest.importorskip("matplotlib")
-    from kimi_magic.render.plot import usage_plot
+    from kimi_magic.render.plot import usage_figure, usage_plot
 
     assert usage_plot(note.kimi.usage.records).startswith(b"\x89PNG")
     assert usage_plot([]).startswith(b"\x89PNG")
+    for count in (1, 2, 3):  # a request is a whole one
+        _, lower = usage_figure((note.kimi.usage.records * 3)[:count]).axes
+        assert [tick for tick in lower.get_xticks() if tick != round(tick)] == []
     assert note.run("found = %kimi usage --plot") is None
     assert note.shell.user_ns["found"] is None
     code = "import sys; from kimi_magic.render.plot import usage_plot; usage_plot([])\n"
@@ -342,7 +344,7 @@ def test_the_terminal_command_shows_and_saves(home: Path, store: Store, tmp_path
 
 
 def test_every_field_has_a_kind() -> None:
-    from kimi_magic.usage.table import KINDS
+    from kimi_magic.usage.records import KINDS
 
     assert set(KINDS.values()) == {"datetime", "str", "int", "float", "Decimal", "bool"}
-    assert list(KINDS) == [f.name for f in fields(Record)]
+    assert tuple(KINDS) == FIELDS

@@ -4,6 +4,7 @@ mapper     from a template and rows to a table
 rows       a DataFrame, or anything that can be walked, as the names that a template uses
 jobs       the requests that the rows make, equal ones once
 run        the batch while it runs: what is done is kept at once, so that it can go on later
+keeper     storing what is done
 gate       how many at once: a server that says "too many" slows all of them
 asking     one request, here or in another process
 table      what came of it, as columns

@@ -6,7 +6,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ from ..client import AsyncClient
 from ..conversation import COMPLETE, REFUSED
 from ..errors import CutReplyError, KimiError, OverloadedError, QuotaError, RateLimitError, RefusedReplyError
 from ..retry import Attempt
-from ..session import Lanes, Plan, Surroundings, TurnStream, Worker
+from ..session import Lanes, Plan, Surroundings, ToolCalls, TurnStream, Worker
 from ..usage import Price, Record
-from ..wire import Message
+from ..wire import Message, content_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,17 @@ def is_too_many(error: KimiError | None) -> bool:
     return isinstance(error, (RateLimitError, OverloadedError)) and not isinstance(error, QuotaError)
 
 
-async def follow(stream: TurnStream, slow: Callable[[float], None]) -> Outcome:
-    """Run a turn to its end. slow: told when the server asks to wait."""
+async def _no_tools(calls: ToolCalls, stream: TurnStream) -> None:
+    raise AssertionError("no function was offered")
+
+
+async def follow(
+    stream: TurnStream,
+    slow: Callable[[float], None],
+    call: Callable[[ToolCalls, TurnStream], Awaitable[None]] = _no_tools,
+) -> Outcome:
+    """Run a turn to its end. slow: told when the server asks to wait. call: answers the calls of tools, or
+    raises what ends the turn."""
     slowed = 0.0
     error: KimiError | None = None
     try:
@@ -51,6 +60,8 @@ async def follow(stream: TurnStream, slow: Callable[[float], None]) -> Outcome:
                 if isinstance(event, Attempt) and is_too_many(event.cause):
                     slowed = max(slowed, event.wait)
                     slow(event.wait)
+                elif isinstance(event, ToolCalls):
+                    await call(event, stream)
     except KimiError as failure:
         error = failure
     turn = stream.turn
@@ -64,10 +75,11 @@ async def follow(stream: TurnStream, slow: Callable[[float], None]) -> Outcome:
 
 
 def _whole(stream: TurnStream) -> Message:
-    """The reply with all its content, also where the server had paused it."""
+    """The reply with all its content, also where the server had paused it; after calls, the last one."""
     assert stream.turn is not None
+    content = tuple(content_blocks(stream.turn.messages[-1]["content"]))
     extra = {**stream.message.extra, SIMULATED: True} if stream.turn.simulated else stream.message.extra
-    return replace(stream.message, content=tuple(stream.turn.reply), extra=extra)
+    return replace(stream.message, content=content, extra=extra)
 
 
 # --- in another process -------------------------------------------------------------------------

@@ -31,23 +31,27 @@ class Estimate:
     typical: Decimal | None
     """The cost at `typical_output`."""
     currency: str
+    rounds: int = 0
+    """Further requests that the tools of a row may take. They are in no count: what they send depends on
+    what is called."""
 
     def __str__(self) -> str:
         line = f"{self.rows:,} rows, {self.requests:,} requests ({self.stored:,} rows are stored already):"
         if self.most is None:
             return f"{line} about {self.input:,} tokens in; no price is known."
         usual = f", about {self.typical:.2f} as earlier replies were" if self.typical is not None else ""
-        return f"{line} about {self.input:,} tokens in, at most {self.most:.2f} {self.currency}{usual}."
+        more = f"; the tools of a row may take up to {self.rounds} more" if self.rounds else ""
+        return f"{line} about {self.input:,} tokens in, at most {self.most:.2f} {self.currency}{usual}{more}."
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
 
 def estimate(
-    rows: int, waiting: Sequence[Job], stored: int, price: Price | None, before: Iterable[Record]
+    rows: int, waiting: Sequence[Job], stored: int, price: Price | None, before: Iterable[Record], rounds: int
 ) -> Estimate:
     """waiting: what would be sent. stored: rows that are not among them. before: earlier requests, for the
-    length of replies."""
+    length of replies. rounds: of tools, at most."""
     inputs = [tokens(list(j.request.messages)) + tokens(j.request.system or "") for j in waiting]
     first = waiting[0].request if waiting else None
     usual = [
@@ -70,4 +74,5 @@ def estimate(
         most=None if price is None else most(sum(inputs), longest, price, ttl),
         typical=None if price is None or each is None else most(sum(inputs), each * len(waiting), price, ttl),
         currency="USD" if price is None else price.currency,
+        rounds=rounds,
     )

@@ -99,14 +99,17 @@ class Mapper:
         waiting = waiting_jobs(session, batch.run.jobs, batch.settings)
         price = session.price(waiting[0].request.model) if waiting else None
         stored = len(batch.rows.records) - len(batch.run.jobs.failures) - sum(len(j.rows) for j in waiting)
-        return estimate(len(batch.rows.records), waiting, stored, price, session.records)
+        ask = batch.run.plan.ask if batch.run.plan is not None else None
+        rounds = ask.max_steps if ask is not None and ask.tools else 0
+        return estimate(len(batch.rows.records), waiting, stored, price, session.records, rounds)
 
     def _batch(self, template: str, rows: Any, options: Mapping[str, Any]) -> Batch:
         own = {name: options[name] for name in _OURS if name in options}
         asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
-        if asked.get("tools"):
+        if asked.get("tools") and own.get("executor") is not None:
             raise OptionError(
-                "Functions of the notebook cannot be called in a batch.", hint="Use search= or none."
+                "tools: the functions are in this kernel, and executor= sends the requests from elsewhere.",
+                hint="Leave executor= out: up to concurrency= rows run at once here.",
             )
         values = own.get("values") or {}
         schema = Schema.of(asked["schema"]) if asked.get("schema") is not None else None

@@ -5,27 +5,28 @@
   paid twice.
 - A row that failed is not stored, and is asked again when the batch runs again. What fails for every row
   alike (a budget, a key, a quota) ends the batch; what is done stays.
+- Tools are called in threads of this process. A row that was answered in part (up to a call, or a pause) is
+  not begun again by itself: that part would be paid twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError
-from ..session import Plan, Session
+from ..session import Plan, Session, ToolCalls, TurnStream
 from ..tools import Schema
 from ..usage import Budget
-from ..wire import Message
 from .asking import Elsewhere, Item, Outcome, follow, is_too_many
 from .gate import Gate
 from .jobs import LONG, Job, Jobs
+from .keeper import Keeper, batch_key
 
 TRIES = 6
 """How often a request is sent at most while the server says that there are too many; the client's own
@@ -82,17 +83,20 @@ class Run:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.jobs = jobs
+        self.plan = plan
+        """Of the first request; None without rows."""
         self.outcomes: dict[str, Outcome] = {}
         self.stored: set[str] = set()
         self.ended: KimiError | None = None
         """Why it asked no further, where it did not get to its end."""
         self._session = session
-        self._plan = plan
         self._settings = settings
         self._gate = Gate(settings.concurrency, clock)
         self._waiting: deque[tuple[Job, int]] = deque()
         self._running: dict[asyncio.Task[Outcome], tuple[Job, int]] = {}
-        self._keeper = _Keeper(session, batch_key(session, settings.name))
+        self._streams: set[TurnStream] = set()
+        self._threads = ThreadPoolExecutor(settings.concurrency, "kimi-tool")  # makes none before a call
+        self._keeper = Keeper(session, batch_key(session, settings.name))
         self._cost = Decimal(0)
         self._paid = Decimal(0)
         self._asked = 0
@@ -114,6 +118,7 @@ class Run:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)
             await self._keeper.close()
 
     def _begin(self) -> None:
@@ -130,20 +135,18 @@ class Run:
     # --- starting ---
 
     def _start(self) -> None:
-        while self._waiting and self._may_start():
-            job, number = self._waiting.popleft()
-            task = asyncio.create_task(self._ask(job))
-            self._running[task] = (job, number)
-
-    def _may_start(self) -> bool:
-        if len(self._running) >= (1 if self._is_alone() else self._gate.limit) or self._gate.wait():
-            return False
+        if not self._waiting or not self._has_room():
+            return
         try:
-            self._session.purse.check()
-            return self._fits_budget()
+            self._session.purse.check()  # once for all that start together: nothing is paid meanwhile
+            while self._waiting and self._has_room() and self._fits_budget():
+                job, number = self._waiting.popleft()
+                self._running[asyncio.create_task(self._ask(job))] = (job, number)
         except BudgetError as error:
             self._stop(error)
-            return False
+
+    def _has_room(self) -> bool:
+        return len(self._running) < (1 if self._is_alone() else self._gate.limit) and not self._gate.wait()
 
     def _is_alone(self) -> bool:
         """The first request goes alone: its beginning is in the cache then, and its cost is known."""
@@ -159,23 +162,22 @@ class Run:
         if self._paid + mean * (len(self._running) + 1) <= budget.amount and self._paid < budget.amount:
             return True
         if not self._running:
-            raise BudgetError(
-                f"The batch's budget of {budget.amount} {budget.currency} is spent ({self._paid}); nothing"
-                " further was sent.",
-                hint="Run it again with a higher budget=: what is done is not paid again.",
-            )
+            raise _spent(budget, self._paid)
         return False
 
     async def _ask(self, job: Job) -> Outcome:
-        assert self._plan is not None
-        plan = replace(self._plan, request=job.request)
+        assert self.plan is not None
+        plan = replace(self.plan, request=job.request)
         if self._settings.executor is None:
             stream = self._session.aside(plan)
+            self._streams.add(stream)
             try:
-                return await follow(stream, self._gate.slow)
+                return await follow(stream, self._gate.slow, self._call)
             except asyncio.CancelledError:
                 self._keeper.add(None, Outcome(records=tuple(stream.records)))
                 raise
+            finally:
+                self._streams.remove(stream)
         assert self._settings.elsewhere is not None
         future = self._settings.executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
         outcome = await asyncio.wrap_future(future)
@@ -184,6 +186,14 @@ class Run:
         if outcome.slowed:
             self._gate.slow(outcome.slowed)
         return outcome
+
+    async def _call(self, calls: ToolCalls, stream: TurnStream) -> None:
+        """Run the calls of a row. Raises `BudgetError` where the batch's money is spent by then."""
+        budget = self._settings.budget
+        paid = self._paid + sum(record.paid or 0 for open_ in self._streams for record in open_.records)
+        if budget is not None and paid >= budget.amount:
+            raise _spent(budget, paid)
+        await asyncio.get_running_loop().run_in_executor(self._threads, calls.run_all, stream.answer)
 
     # --- ending ---
 
@@ -201,7 +211,7 @@ class Run:
 
     def _take(self, job: Job, number: int, outcome: Outcome) -> None:
         self._count(outcome)
-        if is_too_many(outcome.error) and number < TRIES:
+        if is_too_many(outcome.error) and number < TRIES and len(outcome.records) == 1:
             self._gate.slow(_asked_wait(outcome.error, number))
             self._waiting.appendleft((job, number + 1))
             self._keeper.add(None, outcome)
@@ -250,11 +260,6 @@ def waiting_jobs(session: Session, jobs: Jobs, settings: Settings) -> list[Job]:
     return [job for job in jobs.jobs if job.fingerprint not in kept]
 
 
-def batch_key(session: Session, name: str | None) -> str:
-    """What the store has a batch under: replies of another server, or of the simulator, are others."""
-    return f"{session.client.base_urls[0]} {name if name is not None else session.notebook or ''}"
-
-
 def _checked(outcome: Outcome, schema: Schema | None) -> Outcome:
     """A reply that does not fill the schema is a failure, and is not stored."""
     if outcome.message is None or schema is None:
@@ -266,42 +271,14 @@ def _checked(outcome: Outcome, schema: Schema | None) -> Outcome:
     return outcome
 
 
+def _spent(budget: Budget, paid: Decimal) -> BudgetError:
+    return BudgetError(
+        f"The batch's budget of {budget.amount} {budget.currency} is spent ({paid}); nothing further was"
+        " sent.",
+        hint="Run it again with a higher budget=: what is done is not paid again.",
+    )
+
+
 def _asked_wait(error: KimiError | None, number: int) -> float:
     asked = getattr(error, "retry_after", None)
     return min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (number - 1) if asked is None else float(asked))
-
-
-class _Keeper:
-    """Stores what is done, in a thread of its own, one transaction at a time."""
-
-    def __init__(self, session: Session, batch: str) -> None:
-        self._session = session
-        self._batch = batch
-        self._new: list[tuple[Job | None, Outcome]] = []
-        self._writing: asyncio.Task[None] | None = None
-
-    def found(self) -> dict[str, Message]:
-        """The replies that are stored, by the fingerprint of their requests."""
-        return self._session.kept_replies(self._batch)
-
-    def add(self, job: Job | None, outcome: Outcome) -> None:
-        """job: None where there is nothing to keep but the usage."""
-        self._session.records += outcome.records
-        self._new.append((job, outcome))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
-
-    async def _write(self) -> None:
-        while self._new:
-            new, self._new = self._new, []
-            replies = {j.fingerprint: o.message for j, o in new if j is not None and o.message is not None}
-            records = [record for _, outcome in new for record in outcome.records]
-            await asyncio.to_thread(self._session.keep_replies, self._batch, replies, records)
-            self._session.purse.settle(records)
-
-    async def close(self) -> None:
-        """Return when all is stored, also where that is cancelled."""
-        writing = self._writing
-        while writing is not None and not writing.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(writing)

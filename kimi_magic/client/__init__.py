@@ -4,6 +4,7 @@ hosts     base URLs in all spellings
 exchange  what both drivers share: the HTTP request, the reply, foreign errors made ours
 streams   one reply as it comes, blocking and async
 lines     ending a blocking read from another thread
+pools     a connection for each request that runs at the same time
 drivers   the two classes
 logs      keeping the key out of what httpx logs
 reach     whether a server is there

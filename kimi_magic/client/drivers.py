@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from .exchange import Exchange, Limits, Setup, build_request
 from .hosts import BASE_URLS
 from .lines import Line, Lines
 from .logs import keep_out
+from .pools import Pools, one_line
 from .streams import AsyncMessageStream, SyncMessageStream
 
 
@@ -152,8 +152,7 @@ class AsyncClient(_Base):
     ) -> None:
         super().__init__(api_key, base_url, **settings)
         self._sleep = sleep
-        with one_line():
-            self._http = httpx.AsyncClient(transport=self._transport)
+        self._pools = Pools(self._transport)
 
     async def create(self, request: Request | None = None, /, **fields: Any) -> Message:
         """`Client.create`, awaited."""
@@ -164,35 +163,14 @@ class AsyncClient(_Base):
 
     def stream(self, request: Request | None = None, /, **fields: Any) -> AsyncMessageStream:
         """`Client.stream`, for `async with` and `async for`."""
-        exchange = self._exchange(request, fields, self._http.is_closed)
-        return AsyncMessageStream(self._http, exchange, self._sleep)
+        exchange = self._exchange(request, fields, self._pools.is_closed)
+        return AsyncMessageStream(self._pools, exchange, self._sleep)
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._pools.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
-
-
-@contextmanager
-def one_line() -> Iterator[None]:
-    """httpx reads the proxy variables when a client is made; what it finds wrong there is the
-    user's to mend."""
-    try:
-        yield
-    except ImportError:
-        raise ConfigError(
-            "A SOCKS proxy is set (ALL_PROXY …) and the package for it is missing.",
-            hint="pip install 'httpx[socks]', or unset the variable.",
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"The certificates cannot be read ({error}).", hint="Check SSL_CERT_FILE and SSL_CERT_DIR."
-        ) from None
-    except (ValueError, httpx.InvalidURL) as error:
-        raise ConfigError(
-            f"A proxy variable (HTTPS_PROXY, ALL_PROXY …) is not usable: {error}.", hint="Mend or unset it."
-        ) from None

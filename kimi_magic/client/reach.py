@@ -8,8 +8,8 @@ import httpx
 
 from ..errors import AuthenticationError, ConnectError, GatewayError, TimeoutError
 from ..keys import SET_A_KEY, Key
-from .drivers import one_line
 from .logs import keep_out
+from .pools import one_line
 
 
 def reach(url: str, key: Key | None = None, *, transport: Any = None, seconds: float = 10.0) -> int:

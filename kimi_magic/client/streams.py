@@ -21,6 +21,7 @@ from ..stream import Event
 from ..wire import Message
 from .exchange import Exchange
 from .lines import Line
+from .pools import Pools
 
 _FOREIGN = (KimiError, httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 _PATIENCE = 0.1
@@ -118,20 +119,18 @@ class SyncMessageStream(_Stream):
 class AsyncMessageStream(_Stream):
     """`SyncMessageStream` for `async with` and `async for`; cancel its task to end it early."""
 
-    def __init__(
-        self, http: httpx.AsyncClient, exchange: Exchange, sleep: Callable[[float], Awaitable[object]]
-    ) -> None:
+    def __init__(self, pools: Pools, exchange: Exchange, sleep: Callable[[float], Awaitable[object]]) -> None:
         super().__init__(exchange)
-        self._http = http
+        self._pools = pools
         self._sleep = sleep
         self._events = self._run()
 
     async def _run(self) -> AsyncIterator[Event | Attempt]:
-        exchange = self._exchange
+        exchange, http = self._exchange, self._pools.take()
         try:
             while True:
                 try:
-                    response = await self._http.send(exchange.http_request(), stream=True)
+                    response = await http.send(exchange.http_request(), stream=True)
                     try:
                         reply = exchange.start(response)
                         chunks = _achunks(response)
@@ -153,6 +152,7 @@ class AsyncMessageStream(_Stream):
                 await self._sleep(exchange.attempt.wait)
         finally:
             exchange.let_go()
+            await self._pools.give_back(http)
 
     def __aiter__(self) -> AsyncIterator[Event | Attempt]:
         return self._events

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,12 @@ class ToolCalls:
                 return refusal(f"The user did not allow this call of {tool.name}.")
         with inside(self.conversation):
             return tool.call(call, written)
+
+    def run_all(self, answer: Callable[[Outcome, float], None]) -> None:
+        """Run them in their order where nobody can be asked. answer: `TurnStream.answer`."""
+        for call in self.calls:
+            began = time.monotonic()
+            answer(self.run(call, lambda tool, call: None), time.monotonic() - began)
 
 
 class Waiting:

@@ -5,7 +5,6 @@
     totals      sums, whole or by day, model, conversation, notebook
     selection   which records
     table       records as rows, and as frames
-    bulk        many records at once
     files       records as CSV and JSON Lines
     budget      how much may be spent, and what a request may cost
     cache       what the server's cache did, and should do

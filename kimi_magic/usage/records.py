@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
+
+import msgspec
 
 from ..wire import Usage
 from .prices import MILLION, Price
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One request. Counts are tokens, times seconds."""
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One request. Counts are tokens, times seconds.
+
+    A struct, since a ledger has many of them: they are read and copied in a part of a dataclass's time, and
+    the cyclic collector need not walk them (`gc=False`: no field can hold a cycle).
+    """
 
     time: datetime
     """When the request was sent, UTC."""
@@ -69,6 +73,10 @@ class Record:
         """The cost where it was real money: neither simulated nor replayed."""
         return None if self.simulated or self.replayed else self.cost
 
+    def replace(self, **changes: Any) -> Self:
+        """This record with other values of these fields."""
+        return msgspec.structs.replace(self, **changes)
+
     def to_dict(self) -> dict[str, Any]:
         """A flat row of plain types for DataFrames: the money as floats, the time aware."""
         return {name: _plain(getattr(self, name)) for name in FIELDS}
@@ -87,8 +95,10 @@ class Record:
         return cls(**values)
 
 
-FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Record))
+FIELDS: tuple[str, ...] = Record.__struct_fields__
 """The columns, in their order."""
+KINDS: dict[str, str] = {name: Record.__annotations__[name].split(" ")[0] for name in FIELDS}
+"""Column → datetime, str, int, float, Decimal or bool."""
 MONEY = ("cost", "saved")
 _KNOWN = frozenset(FIELDS)
 
@@ -112,8 +122,7 @@ def with_counts(record: Record, usage: Usage, price: Price | None, ttl: str = "5
     short, long = usage.ephemeral_5m_input_tokens, usage.ephemeral_1h_input_tokens
     if short is None and long is None and total is not None:
         short, long = (0, total) if ttl == "1h" else (total, 0)
-    counted = replace(
-        record,
+    counted = record.replace(
         input=usage.input_tokens if usage.json.get("input_tokens") is not None else None,
         cache_read=usage.cache_read_input_tokens,
         cache_write_5m=short,
@@ -124,10 +133,10 @@ def with_counts(record: Record, usage: Usage, price: Price | None, ttl: str = "5
     )
     streaming = (record.seconds or 0) - (record.seconds_to_first or 0)
     if counted.output is not None and record.seconds_to_first is not None and streaming > 0:
-        counted = replace(counted, tokens_per_second=round(counted.output / streaming, 1))
+        counted = counted.replace(tokens_per_second=round(counted.output / streaming, 1))
     if price is None:
         return counted
-    return replace(counted, cost=cost_of(counted, price), currency=price.currency)
+    return counted.replace(cost=cost_of(counted, price), currency=price.currency)
 
 
 def cost_of(record: Record, price: Price) -> Decimal | None:
@@ -156,7 +165,7 @@ def cold_cost(record: Record, price: Price) -> Decimal | None:
         return None
     read, short, long = record.cache_read or 0, record.cache_write_5m or 0, record.cache_write_1h or 0
     short, long = (short, long + read) if long else (short + read, long)
-    return cost_of(replace(record, cache_read=0, cache_write_5m=short, cache_write_1h=long), price)
+    return cost_of(record.replace(cache_read=0, cache_write_5m=short, cache_write_1h=long), price)
 
 
 def has_unpriced_searches(record: Record, price: Price | None) -> bool:

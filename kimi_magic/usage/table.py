@@ -7,21 +7,20 @@ money as floats (exact in `records`, and in files).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
 from datetime import UTC
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, overload
 
-from .bulk import in_bulk
+from msgspec.structs import astuple
+
 from .files import read_records, write_records
 from .prices import PriceBook
-from .records import FIELDS, MONEY, Record, cost_of
+from .records import FIELDS, KINDS, MONEY, Record, cost_of
 from .selection import Moment, Selection
 from .totals import Totals, totals
 
-KINDS: dict[str, str] = {f.name: str(f.type).split(" ")[0] for f in fields(Record)}
-"""Column → datetime, str, int, float, Decimal or bool."""
+_TOGETHER = 256
+"""Records whose columns are gathered at once: they stay in the processor's cache meanwhile."""
 
 
 class UsageTable(Sequence[dict[str, Any]]):
@@ -88,15 +87,23 @@ class UsageTable(Sequence[dict[str, Any]]):
 
     def columns(self) -> dict[str, list[Any]]:
         """The values of each column, money as floats, times in UTC."""
-        return {name: _column(name, self.records) for name in FIELDS}
+        columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
+        for start in range(0, len(self), _TOGETHER):
+            rows = map(astuple, self.records[start : start + _TOGETHER])
+            for column, values in zip(columns.values(), zip(*rows, strict=True), strict=True):
+                column.extend(values)
+        for name in MONEY:
+            columns[name] = [None if value is None else float(value) for value in columns[name]]
+        if any(value.tzinfo is not UTC for value in columns["time"]):
+            columns["time"] = [value.astimezone(UTC) for value in columns["time"]]
+        return columns
 
     def df(self) -> Any:
         """A pandas DataFrame with the same columns and types whatever the rows (needs pandas)."""
         import pandas as pd
 
-        with in_bulk():
-            columns = {n: _series(pd, values, KINDS[n]) for n, values in self.columns().items()}
-            return pd.DataFrame(columns, copy=False)
+        columns = {name: _series(pd, values, KINDS[name]) for name, values in self.columns().items()}
+        return pd.DataFrame(columns, copy=False)
 
     def arrow(self) -> Any:
         """A pyarrow Table with the same columns and types whatever the rows (needs pyarrow)."""
@@ -133,22 +140,12 @@ class UsageTable(Sequence[dict[str, Any]]):
         return f"<usage of {t.requests} requests: {tokens}, {t.cost} {t.currency}>"
 
 
-def _column(name: str, records: Sequence[Record]) -> list[Any]:
-    values: list[Any] = list(map(attrgetter(name), records))
-    if name in MONEY:
-        return [None if value is None else float(value) for value in values]
-    if name == "time" and any(value.tzinfo is not UTC for value in values):
-        return [value.astimezone(UTC) for value in values]
-    return values
-
-
 def _series(pd: Any, values: list[Any], kind: str) -> Any:
     if kind == "datetime":
         return pd.Series(values, dtype="datetime64[us, UTC]")
     if kind == "int":
-        missing = [value is None for value in values]
-        counts = pd.Series([0 if value is None else value for value in values], dtype="int64").astype("Int64")
-        return counts.mask(pd.Series(missing, dtype=bool)) if any(missing) else counts
+        counts = pd.Series([value or 0 for value in values], dtype="int64").astype("Int64")
+        return counts.mask(pd.Series([value is None for value in values])) if None in values else counts
     names = {"str": "string", "float": "float64", "Decimal": "float64", "bool": "bool"}
     return pd.Series(values, dtype=names[kind])
 
@@ -158,5 +155,5 @@ def _repriced(record: Record, prices: PriceBook) -> Record:
     cost = None if price is None else cost_of(record, price)
     currency = record.currency if price is None else price.currency
     if record.replayed:
-        return replace(record, saved=cost, currency=currency)
-    return replace(record, cost=cost, currency=currency)
+        return record.replace(saved=cost, currency=currency)
+    return record.replace(cost=cost, currency=currency)
