@@ -4,6 +4,7 @@
     running          what a cell and a line do
     completion       what Tab offers
     tab              its hook in IPython
+    warm             what the first cell needs, imported while it is written
     verbatim         the hooks that keep a prompt as it was written
     commands         `%kimi status` and the like
     cells, notebook  which cell of which notebook a magic runs in
@@ -11,7 +12,8 @@
     dry_run          the request, shown instead of sent
 
 Both magics are `no_var_expand`: IPython's own expansion of `$x` and `{x}` would damage prompts.
-Loading is quick: what asking needs is imported when something is asked.
+Loading is quick: what asking needs is imported while the kernel waits, and at the latest when something
+is asked.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from ..config import KimiMagic
 from ..console import forgive
 from . import verbatim
 from .tab import matcher
+from .warm import Warm
 
 if TYPE_CHECKING:
     from ..api import Kimi
@@ -44,13 +47,14 @@ def _complete_help() -> str:
 class KimiMagics(Magics):
     """The magics of one shell. make: gives the chat, when it is first needed."""
 
-    def __init__(self, shell: Any, make: Callable[[], Kimi]) -> None:
+    def __init__(self, shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:
         super().__init__(shell)
         self._make = make
         self.chat: Kimi | None = None
         """None before the first use."""
         self._runner: Runner | None = None
         self.matcher = matcher(shell.user_ns, self._conversations)
+        self._warm = Warm(shell, settings)
 
     @property
     def runner(self) -> Runner:
@@ -67,6 +71,7 @@ class KimiMagics(Magics):
 
     def close(self) -> None:
         """End what runs in the background."""
+        self._warm.end()
         if self._runner is not None:
             self._runner.close()
 
@@ -93,7 +98,7 @@ def load(shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:
     """
     if isinstance(shell.magics_manager.registry.get("KimiMagics"), KimiMagics):
         return
-    magics = KimiMagics(shell, make)
+    magics = KimiMagics(shell, settings, make)
     shell.register_magics(magics)
     shell.configurables.append(settings)
     settings.update_config(shell.config)

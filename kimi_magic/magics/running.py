@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 from typing import Any
 
 from ..api import Kimi, Reply
 from ..errors import OptionError, PromptError
-from ..prompt import ImageLimits, Prompt, attach, expand, expand_text
+from ..prompt import ImageLimits, Prompt, attach, expand, expand_text, overlooked
 from ..session import Job, Plan
-from . import commands, named
+from . import named
 from .cells import Cells
 from .dry_run import dry_run
-from .options import CellOptions, parse_cell, parse_line
+from .names import Names
+from .options import CellOptions
+from .reading import parse_cell, parse_line
 from .stage import Stage
+from .verbatim import VALUE
+from .words import pieces
+
+_DOUBTS = 3
+"""Lines about text that was perhaps meant as an expression, at most."""
 
 
 class Runner:
     """Runs the magics of one shell, on one `Kimi`."""
 
     def __init__(self, shell: Any, kimi: Kimi) -> None:
-        self._names: dict[str, Any] = shell.user_ns  # the notebook's variables
+        self._variables: dict[str, Any] = shell.user_ns
+        self._names = Names(shell)
         self._chat = kimi
         self._cells = Cells(shell)
         self._stage = Stage(shell, kimi.settings, lambda: kimi.session)
@@ -34,38 +43,67 @@ class Runner:
 
     def cell(self, line: str, body: str) -> None:
         """`%%kimi`. Raises what `Kimi.run` raises, and `OptionError` and `PromptError` before it."""
-        self._ask(parse_cell(line), body.removesuffix("\n"))
-
-    def line(self, line: str) -> Any:
-        """`%kimi`: a subcommand, whose value this is, or a question. Raises like `cell`."""
-        command = commands.find(line)
-        if command is not None:
-            value = command.run(self._chat, self._stage, line.split()[1:])
-            self._chat.refresh()
-            return value
-        self._ask(*parse_line(line))
-        return None
-
-    def _ask(self, options: CellOptions, template: str) -> None:
+        template = body.removesuffix("\n")
+        options = parse_cell(line)
         if not template.strip():
             raise PromptError("There is no prompt.", hint="Write it below the %%kimi line.")
+        self._ask(options, template)
+
+    def line(self, line: str) -> Any:
+        """`%kimi`: a subcommand, whose value this is, or a question; the value of `x = %kimi question` is
+        what `-o` would keep. Raises like `cell`."""
+        from . import commands
+
+        is_assigned = line.startswith(VALUE)
+        line = line.removeprefix(VALUE)
+        command = commands.find(line)
+        if command is not None:
+            value = command.run(self._chat, self._stage, pieces(line)[1:])
+            self._chat.refresh()
+            return value
+        options, template = parse_line(line)
+        if not template.strip():
+            stays = f" %kimi use {options.conversation} stays there." if options.conversation else ""
+            raise PromptError(
+                "There is no prompt.", hint=f"Write it behind the options, in the same line.{stays}"
+            )
+        value = self._ask(options, template)
+        return value if is_assigned else None
+
+    def _ask(self, options: CellOptions, template: str) -> Reply | Job[Reply] | None:
+        """The reply, its job where it comes in the background, or None where nothing was asked."""
         prompt = self._prompt(options, template)
         plan = self._plan(options, template, prompt)
+        doubts = self._doubts(options, template)
         if options.dry_run:
             self._show_request(plan, prompt)
-            return
-        self._chat.session.warnings += [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
+            for doubt in doubts:
+                self._stage.say(doubt)
+            return None
+        notes = [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
+        self._chat.session.warnings += [*notes, *doubts]
         view = self._stage.view(alone=self._cells.alone and not options.tool, background=options.background)
         keep = partial(self._keep, options.out)
         if options.background:
-            self._chat.begin(plan, view, keep=keep)
-        else:
-            keep(self._chat.run(plan, view))
+            return self._chat.begin(plan, view, keep=keep)
+        reply = self._chat.run(plan, view)
+        keep(reply)
+        return reply
 
     def _keep(self, name: str | None, value: Reply | Job[Reply]) -> None:
         """Put the reply into the variable; as long as it comes in the background, its job."""
         if name:
-            self._names[name] = value
+            self._variables[name] = value
+
+    def _doubts(self, options: CellOptions, template: str) -> list[str]:
+        """Lines about text that was perhaps meant as an expression."""
+        written = () if options.raw else (options.system or "", template)
+        found = [each for text in written for each in overlooked(text, self._names)]
+        return [
+            f"{textwrap.shorten(each, 60, placeholder=' …')} went out as it is written: only a name with"
+            " attributes and keys is inserted."
+            for each in found[:_DOUBTS]
+        ]
 
     def _prompt(self, options: CellOptions, template: str) -> Prompt:
         settings = self._chat.settings
