@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..batch import Door, Elsewhere, Estimate, Mapper
-from ..batch import Progress as BatchProgress
 from ..client import AsyncClient
 from ..config import KimiMagic
 from ..conversation import Conversation
@@ -30,9 +27,14 @@ from ..tools import Schema, function_tools
 from ..usage import Budget
 from ..wire import Block, Json, TextBlock, content_blocks
 from .connect import client_elsewhere, connect
-from .replays import Replays, carries_turns
+from .moves import file_of, follow, settle
+from .replays import Replays
 from .reply import Reply, reply_of
 from .toolbox import Toolbox
+
+if TYPE_CHECKING:  # where there is a table to ask about, and not for each cell
+    from ..batch import Elsewhere, Estimate, Mapper
+    from ..batch import Progress as BatchProgress
 
 SEARCHES = 5
 """How often the server may search for one reply, where no number is given."""
@@ -82,9 +84,6 @@ class Kimi(Toolbox):
         self._cassette: Path | None = None
         self._offline = False  # the client answers from recordings only
         self._gathered = False
-        self._mapper = Mapper(
-            Door(self.worker, lambda: self.session, self.plan, self._limits, self._elsewhere, _money_so_far)
-        )
         self.simulated = False
         """Whether the embedded simulator answers; known once `session` was used."""
 
@@ -105,29 +104,23 @@ class Kimi(Toolbox):
                 self._session.connect(client)
                 self._session.purse.is_free = simulated
         if self._session is None:
+            store = Store(store_path()) if self.settings.store == "on" else None
+            moved = follow(store, self.notebook)
             self._session = Session(
                 self._client,
                 notebook=self.notebook,
-                store=Store(store_path()) if self.settings.store == "on" else None,
+                store=store,
                 library=self._replays.recordings,
                 replayer=self._replays.client,
                 budget=_ceiling(self.settings.budget),
             )
             self._session.purse.is_free = self.simulated
-            self._session.warnings += self._offer_restore(self._session)
+            self._session.warnings += moved or settle(self._session, store)
         return self._session
 
     def notebook_file(self) -> Path | None:
         """The file of this notebook, where it is known and there."""
-        named = [] if self.notebook is None else [Path(self.notebook), Path(Path(self.notebook).name)]
-        return next((path for path in named if path.is_file()), None)  # a server may name it from its root
-
-    def _offer_restore(self, session: Session) -> list[str]:
-        """A notebook that came from elsewhere, or has another name now, carries its turns with it."""
-        path = self.notebook_file()
-        if path is None or any(c.turns for c in session.conversations.values()) or not carries_turns(path):
-            return []
-        return ["The outputs of this notebook hold a conversation: %kimi restore goes on from it."]
+        return file_of(self.notebook)
 
     def record(self, path: Path | None) -> None:
         """Write the replies from now on to a cassette; None ends it. Raises `StoreError` where it cannot be
@@ -169,7 +162,8 @@ class Kimi(Toolbox):
     ) -> Reply:
         """Ask, wait, and return the reply.
 
-        prompt: text, or content blocks. view: shows it while it comes. options, None for the default:
+        prompt: text, or content blocks. It goes out as it is: no `{{ name }}` is inserted, as cells and `map`
+        do; an f-string does it. view: shows it while it comes. options, None for the default:
 
             model           "kimi-k3.1-pro" or "kimi-k3.1-pro-highspeed"
             effort          "low", "high" or "max"
@@ -269,7 +263,7 @@ class Kimi(Toolbox):
             async with aclosing(self.worker.aiterate(stream.events)) as events:
                 async for event in events:
                     if isinstance(event, ToolCalls):
-                        await asyncio.to_thread(_run_calls, event, stream)
+                        await asyncio.to_thread(event.run_all, stream.answer)
         finally:
             self.refresh()
         return reply_of(stream)
@@ -282,7 +276,7 @@ class Kimi(Toolbox):
         template: a prompt whose `{{ column }}` are the row's values. rows: a DataFrame or Series of pandas
         or polars, which gives a DataFrame back; or an iterable of dicts or plain values, which gives a list
         of dicts. schema: as for `ask`; its properties become columns, else there is one, `reply`.
-        concurrency: requests at once. options: those of `ask` but tools, and
+        concurrency: rows at once. options: those of `ask`, and
 
             values    a dict of names that all rows have
             name      of the batch, under which its replies are stored; else the notebook's
@@ -294,6 +288,10 @@ class Kimi(Toolbox):
         Equal rows are asked once. A row that fails has its error in `kimi_error`, and is asked again by the
         next run; so is what an interrupt or a budget left open. Raises what is wrong with all rows alike,
         and `Interrupted`.
+
+        tools: a row's reply is what the model says after its last call, and its columns of usage are the
+        sums of its requests. The functions run in this kernel, in threads, so those of several rows may run
+        at once. `resume` goes by their names, parameters and docstrings, not by what they do.
         """
         return self._mapper.map(template, rows, {"schema": schema, "concurrency": concurrency, **options})
 
@@ -308,6 +306,14 @@ class Kimi(Toolbox):
         """What `map` with the same arguments would send and may cost; nothing is sent."""
         return self._mapper.estimate(template, rows, {"schema": schema, **options})
 
+    @cached_property
+    def _mapper(self) -> Mapper:
+        from ..batch import Door, Mapper
+
+        return Mapper(
+            Door(self.worker, lambda: self.session, self.plan, self._limits, self._elsewhere, _money_so_far)
+        )
+
     @property
     def last_map(self) -> Any:
         """What the last `map` has done, also where it was interrupted; None before the first."""
@@ -317,6 +323,8 @@ class Kimi(Toolbox):
         return ImageLimits(self.settings.image_max_bytes, self.settings.image_max_side)
 
     def _elsewhere(self) -> Elsewhere:
+        from ..batch import Elsewhere
+
         if self._given:
             raise ConfigError("This chat was made with a client of its own, which cannot go to an executor.")
         session = self.session
@@ -391,13 +399,6 @@ def _ceiling(text: str) -> Budget | None:
         return Budget.parse(text, "KIMI_MAGIC_BUDGET") if text.strip() else None
     except ValueError as error:
         raise ConfigError(f"The setting budget is not usable: {error}.") from None
-
-
-def _run_calls(calls: ToolCalls, stream: TurnStream) -> None:
-    """Run the calls of a turn; nobody can be asked about those that want it."""
-    for call in calls.calls:
-        began = time.monotonic()
-        stream.answer(calls.run(call, by_nobody), time.monotonic() - began)
 
 
 def _money_so_far(progress: BatchProgress) -> str:

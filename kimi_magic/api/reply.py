@@ -34,6 +34,11 @@ class Reply:
         return self.turn.text
 
     @property
+    def stop_reason(self) -> str | None:
+        """Why the last message ended: `end_turn`; `max_tokens` where its text ends in the middle …"""
+        return self.message.stop_reason
+
+    @property
     def thinking(self) -> str:
         return replace(self.message, content=tuple(self.turn.reply)).thinking
 
@@ -74,7 +79,8 @@ class Reply:
 
 
 def view_of(ending: Ending, notes: Sequence[str] = (), *, raised: bool = True) -> ReplyView:
-    """What is to be shown of a turn that ended. raised: its error stands below, as the cell's own."""
+    """What is to be shown of a turn that ended. raised: its error stands below, as the cell's own; that
+    of an interrupt says less than the failure does."""
     turn = ending.stream.turn
     assert turn is not None
     return ReplyView(
@@ -87,8 +93,10 @@ def view_of(ending: Ending, notes: Sequence[str] = (), *, raised: bool = True) -
         thinking_seconds=ending.thinking_seconds,
         call_seconds=tuple(ending.stream.call_seconds),
         structured=ending.stream.plan.ask.schema is not None,
-        raised=raised,
+        raised=raised and ending.stream.error is not None,
         images=tuple(turn.images),
+        max_tokens=turn.settings.get("max_tokens"),
+        seconds=ending.stream.seconds,
     )
 
 

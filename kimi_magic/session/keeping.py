@@ -70,6 +70,16 @@ class Keeping:
             news, conversations={**news.conversations, **foreign}, problems=(*news.problems, *problems)
         )
 
+    def unknown(self, records: Iterable[Record]) -> list[Record]:
+        """Those that the store's ledger does not have: a copy of a notebook carries what was paid in the
+        other one."""
+        if self.store is None:
+            return list(records)
+        try:
+            return self.store.unknown(records)
+        except StoreError:
+            return []  # to have paid twice is worse than a row that is missing
+
     def replies(self, batch: str) -> dict[str, Message]:
         """The stored replies of a batch, by fingerprint."""
         if self.store is None:

@@ -126,12 +126,13 @@ class Session:
             self._keep(conversation, new)
 
     def add_records(self, records: Iterable[Record]) -> None:
-        """Put records that came with a notebook into the ledger, those that it does not have."""
+        """Put records that came with a notebook into the ledger, those that it does not have: neither for
+        this notebook, nor, in the store, for another."""
         known = {(r.turn, r.time) for r in self.records}
         new = [r for r in records if (r.turn, r.time) not in known]
         with self._lock:
             self.records += new
-            self._keep(None, records=new)
+            self._keep(None, records=self._keeping.unknown(new))
 
     def _keep(
         self, conversation: Conversation | None, turns: Iterable[Turn] = (), records: Iterable[Record] = ()
@@ -173,7 +174,7 @@ class Session:
         self.client.check(request)
         used = self._window.tokens(request, conversation.path_to(before))
         window.check(used)
-        warnings = [window.warning(used), self.purse.warning(request, self.price(request.model))]
+        warnings = [window.warning(used), self.purse.warning(request, used, self.price(request.model))]
         return Plan(ask, request, place, " ".join(filter(None, warnings)))
 
     def start(self, plan: Plan) -> TurnStream:

@@ -11,7 +11,7 @@ files        a conversation as a JSON file, as markdown, as a Python script
 """
 
 from .database import Store
-from .files import export_markdown, export_script, load_conversation, save_conversation
+from .files import check_ours, export, export_markdown, export_script, load_conversation, save_conversation
 from .found import Found
 from .place import store_path
 from .twins import TWIN, read_twins, twin_of
@@ -20,6 +20,8 @@ __all__ = [
     "TWIN",
     "Found",
     "Store",
+    "check_ours",
+    "export",
     "export_markdown",
     "export_script",
     "load_conversation",

@@ -103,10 +103,44 @@ class Store:
         self._versions[notebook, name] = before + 1
         return bool(foreign)
 
+    def knows(self, notebook: str) -> bool:
+        """Whether there is a conversation of this notebook."""
+        with self._transaction("DEFERRED") as db:
+            found = db.execute("SELECT 1 FROM conversations WHERE notebook = ?", (notebook,)).fetchone()
+        return found is not None
+
+    def home(self, turns: Iterable[str]) -> str | None:
+        """The notebook that has all these turns; the one that began last where several have."""
+        wanted = sorted(set(turns))
+        with self._transaction("DEFERRED") as db:
+            found = db.execute(
+                "SELECT c.notebook FROM conversations c JOIN turns t ON t.conversation = c.id"
+                " WHERE t.id IN (SELECT value FROM json_each(?)) GROUP BY c.notebook"
+                " HAVING COUNT(DISTINCT t.id) = ? ORDER BY MAX(c.id) DESC",
+                (json.dumps(wanted), len(wanted)),
+            ).fetchone()
+        return None if found is None else str(found[0])
+
+    def rename(self, old: str, new: str) -> None:
+        """Let all that a notebook has stand under another name, which has nothing yet."""
+        with self._transaction("IMMEDIATE") as db:
+            for change in (
+                "UPDATE conversations SET notebook = :new WHERE notebook = :old",
+                "UPDATE budgets SET notebook = :new WHERE notebook = :old",
+                "UPDATE requests SET notebook = :new, json = json_set(json, '$.notebook', :new)"
+                " WHERE notebook = :old",
+            ):
+                db.execute(change, {"new": new, "old": old})
+
     def keep_records(self, notebook: str, records: Iterable[Record]) -> None:
         """Store records of a notebook that belong to no conversation (`--once`)."""
         with self._transaction("IMMEDIATE") as db:
             money.put_records(db, notebook, records)
+
+    def unknown(self, records: Iterable[Record]) -> list[Record]:
+        """Those of the records that no notebook has paid for here."""
+        with self._transaction("DEFERRED") as db:
+            return money.unknown(db, records)
 
     def records(self, selection: Selection | None = None) -> tuple[Record, ...]:
         """The usage records of all notebooks, or of a selection, oldest first."""

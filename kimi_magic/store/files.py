@@ -1,25 +1,81 @@
 """A conversation as a file: JSON that is read back, markdown to read, a Python script to run.
 
 Always UTF-8, whatever the machine's own encoding. A file is written beside its place and then moved
-there, so that it is whole or not there.
+there, so that it is whole or not there. What `export` has not written itself it does not write over.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
 import stat
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from ..conversation import COMPLETE, Conversation, Turn
-from ..errors import ConversationError, StoreError
+from ..errors import ConversationError, KimiError, StoreError
 from ..wire import Block, Json, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, content_blocks
 from .found import check_turn, rooted
 
 FORMAT = "kimi_magic conversation"
 VERSION = 1
+_MARKDOWN = f"<!-- {FORMAT} -->"
+_SCRIPT = '"""A conversation with Kimi; the key comes from KIMI_API_KEY."""'
+"""How the files to read and to run begin."""
+
+
+def export(conversation: Conversation, path: Path) -> None:
+    """Write the file that the suffix asks for: .json, .md or .py. Raises `StoreError` for any other, and
+    where something else would be written over; `ConversationError` where there is nothing to run."""
+    match path.suffix.lower():
+        case ".json":
+            check_ours(path, load_conversation)
+            save_conversation(conversation, path)
+        case ".md":
+            check_ours(path, lambda there: _begins(there, _MARKDOWN))
+            write_text(path, export_markdown(conversation))
+        case ".py":
+            check_ours(path, lambda there: _begins(there, _SCRIPT))
+            write_text(path, export_script(conversation))
+        case _:
+            raise StoreError(
+                f"{path}: a conversation is saved as .json, as .md to read, or as .py to run.",
+                hint="Name one of the three.",
+            )
+
+
+def check_ours(path: Path, read: Callable[[Path], object]) -> None:
+    """Raise `StoreError` where a file stands in the way that holds something else, or a notebook would be
+    written. read: reads what may be there; raises `KimiError` for anything else."""
+    if path.suffix.lower() == ".ipynb":
+        raise StoreError(f"{path} is a notebook, and is left alone.", hint="Name another file.")
+    try:
+        there = path.is_file() and path.stat().st_size > 0
+    except (OSError, ValueError):
+        return  # writing says what is wrong with the name
+    if not there:
+        return
+    try:
+        read(path)
+    except KimiError:
+        raise StoreError(
+            f"{path} is there already, and is nothing that was written here.",
+            hint="Name another file, or move that one away.",
+        ) from None
+
+
+def _begins(path: Path, mark: str) -> None:
+    """Raise `StoreError` where a file does not begin with the mark."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(mark) + 3).removeprefix(codecs.BOM_UTF8).startswith(mark.encode())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {_cause(error)}.") from None
+    if not begins:
+        raise StoreError(f"{path} does not begin with {mark}.")
 
 
 def save_conversation(conversation: Conversation, path: Path) -> None:
@@ -43,7 +99,7 @@ def load_conversation(path: Path) -> Conversation:
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be read: {_cause(error)}.") from None
     try:
-        value = json.loads(data.decode())
+        value = json.loads(data.decode("utf-8-sig"))
     except ValueError:
         value = None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
@@ -78,7 +134,7 @@ def _conversation(value: Json) -> Conversation:
 def export_markdown(conversation: Conversation) -> str:
     """The active path to read: a heading of level 2 for each message. What was said is a block quote and
     everything else is in a fence longer than any in it, so nothing leaks into what follows."""
-    parts = [f"# {_one_line(conversation.name)}"]
+    parts = [_MARKDOWN, f"# {_one_line(conversation.name)}"]
     if conversation.system:
         parts += ["## System", _quoted(conversation.system)]
     for turn in conversation.path():
@@ -150,7 +206,7 @@ def export_script(conversation: Conversation) -> str:
     fields.setdefault("max_tokens", 32_768)
     body = json.dumps(fields, ensure_ascii=False, indent=4)
     return (
-        '"""A conversation with Kimi; the key comes from KIMI_API_KEY."""\n\n'
+        f"{_SCRIPT}\n\n"
         "import json\n\nfrom kimi_magic import Client\n\n"
         f"request = json.loads({_raw(body)})\n\n"
         "with Client() as client, client.stream(**request) as stream:\n"

@@ -143,7 +143,7 @@ def _opened(twin: Any) -> tuple[Json, Turn, list[Record]]:
 def _twins_in(path: Path) -> list[tuple[int, Any]]:
     """Twins with the number of their cell, from 1."""
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook = json.loads(path.read_text(encoding="utf-8-sig"))
         return [
             (number, output["data"][TWIN])
             for number, cell in enumerate(notebook["cells"], 1)
