@@ -54,11 +54,7 @@ class Worker:
                 except queue.Empty:
                     ended = task.ended.is_set() and items.empty()
                     kind, value = "stopped" if ended else "event", None
-                if kind == "stopped":
-                    raise Interrupted(_CLOSED if self._loop is None else "The reply was stopped.")
-                if kind == "error":
-                    raise value
-                if kind == "end":
+                if self._is_last(kind, value):
                     return
                 yield value
         finally:
@@ -78,16 +74,20 @@ class Worker:
             self._start(task, _pump(source, put))
             while True:
                 kind, value = await items.get()
-                if kind == "stopped":
-                    raise Interrupted(_CLOSED if self._loop is None else "The reply was stopped.")
-                if kind == "error":
-                    raise value
-                if kind == "end":
+                if self._is_last(kind, value):
                     return
                 yield value
         finally:
             if not task.ended.is_set():
                 await asyncio.shield(here.run_in_executor(None, task.cancel))
+
+    def _is_last(self, kind: str, value: Any) -> bool:
+        """Whether what came is the end, and no event. Raises what ended it otherwise."""
+        if kind == "stopped":
+            raise Interrupted(_CLOSED if self._loop is None else "The reply was stopped.")
+        if kind == "error":
+            raise value
+        return kind == "end"
 
     def call(self, look: Callable[[], T]) -> T:
         """What `look` returns, run in the loop: between two events, never in the middle of one. Raises

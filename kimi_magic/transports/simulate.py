@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import select
 import socket
 import threading
@@ -91,13 +92,18 @@ class _SyncBody(httpx.SyncByteStream):
             for delay, chunk in reply.chunks:
                 if delay > 0:
                     self._sleep(delay if self._timeout is None else min(delay, self._timeout))
-                if self._closed.is_set():
-                    raise httpx.ReadError("The reply was closed while it was being read.")
-                if self._timeout is not None and delay > self._timeout:
-                    raise httpx.ReadTimeout("The simulator was silent for longer than the read timeout.")
+                _check(self._closed.is_set(), delay, self._timeout)
                 yield chunk
         except ConnectionResetError:
             raise httpx.RemoteProtocolError(_BROKEN) from None
+
+
+def _check(closed: bool, delay: float, timeout: float | None) -> None:
+    """Raise what a socket would have raised after that delay. Seconds."""
+    if closed:
+        raise httpx.ReadError("The reply was closed while it was being read.")
+    if timeout is not None and delay > timeout:
+        raise httpx.ReadTimeout("The simulator was silent for longer than the read timeout.")
 
 
 class _AsyncBody(httpx.AsyncByteStream):
@@ -112,10 +118,7 @@ class _AsyncBody(httpx.AsyncByteStream):
             for delay, chunk in self._reply.chunks:
                 # Without any wait the loop would never see to anything else.
                 await self._asleep(delay if self._timeout is None else min(delay, self._timeout))
-                if self._closed:
-                    raise httpx.ReadError("The reply was closed while it was being read.")
-                if self._timeout is not None and delay > self._timeout:
-                    raise httpx.ReadTimeout("The simulator was silent for longer than the read timeout.")
+                _check(self._closed, delay, self._timeout)
                 yield chunk
         except ConnectionResetError:
             raise httpx.RemoteProtocolError(_BROKEN) from None
@@ -181,6 +184,7 @@ class Server:
 
 class _HTTPServer(ThreadingHTTPServer):
     daemon_threads = True  # a program that forgets to close the server can still end
+    allow_reuse_address = os.name == "posix"  # on Windows it would share a port that is taken
     simulator: Simulator
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
