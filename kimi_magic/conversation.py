@@ -77,6 +77,9 @@ class Turn:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sent", tuple(sendable(message) for message in self.messages))
 
+    def __repr__(self) -> str:
+        return f"<Turn {self.id[:6]}: {_short(self.prompt)!r}, {self.status}>"
+
     @property
     def reply(self) -> list[Block]:
         """Everything that the assistant said, in order."""
@@ -159,6 +162,12 @@ def _is_empty(block: Json) -> bool:
     return block["type"] == "text" and not block.get("text")
 
 
+def _short(text: str) -> str:
+    """One line of at most 40 characters."""
+    line = " ".join(text[:400].split())
+    return line if len(line) <= 40 else f"{line[:39]}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a new turn will stand."""
@@ -188,7 +197,19 @@ class Conversation:
     _paths: dict[str | None, tuple[Turn, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Paths that were asked for: each is walked once, since a conversation never changes."""
+    """Paths that were asked for: each is walked once, since a conversation never changes. `with_turn` hands
+    on what it knows, so that a turn costs the same however many are before it."""
+    _sent: dict[str | None, tuple[Json, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """`messages` that were asked for."""
+    _states: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """`states`, once they were asked for."""
+
+    def __repr__(self) -> str:
+        active, all_ = len(self.path()), len(self.turns)
+        state = "with a system prompt" if self.system else "no system prompt"
+        return f"<Conversation {self.name}: {active} of {all_} turns are sent along, {state}>"
 
     def path(self) -> tuple[Turn, ...]:
         """The active path, first turn first."""
@@ -207,7 +228,9 @@ class Conversation:
 
     def messages(self, upto: str | None) -> tuple[Json, ...]:
         """What is sent ahead of a new turn that follows `upto`."""
-        return tuple(chain.from_iterable(turn.sent for turn in self.path_to(upto)))
+        if upto not in self._sent:
+            self._sent[upto] = tuple(chain.from_iterable(turn.sent for turn in self.path_to(upto)))
+        return self._sent[upto]
 
     def place(self, cell: str | None = None, *, append: bool = False) -> Place:
         """Where the turn of `cell` goes: in its old turn's place, or (without a cell id, with
@@ -222,10 +245,29 @@ class Conversation:
     def with_turn(self, turn: Turn) -> Conversation:
         """The turn joins; a complete one becomes the head."""
         turns = {**self.turns, turn.id: turn}
-        return replace(self, turns=turns, head=turn.id if turn.status == COMPLETE else self.head)
+        joined = replace(self, turns=turns, head=turn.id if turn.status == COMPLETE else self.head)
+        if turn.parent in self._paths:
+            joined._paths[turn.id] = (*self._paths[turn.parent], turn)
+        if turn.parent in self._sent:
+            joined._sent[turn.id] = (*self._sent[turn.parent], *turn.sent)
+        if self._states and not self._moves_others(turn):
+            state = "active" if turn.status == COMPLETE else turn.status
+            joined._states.update({**self._states, turn.id: state})
+        return joined
+
+    def _moves_others(self, turn: Turn) -> bool:
+        """Whether a turn that joins may change the state of others: behind the head only that of one which
+        it may replace; one that is not complete changes none."""
+        replaceable = not {"stale", "left"}.isdisjoint(self._states.values())
+        return turn.status == COMPLETE and (turn.parent != self.head or replaceable)
 
     def undo(self) -> Conversation:
         """The head's turn leaves the path. Raises `ConversationError` where there is none."""
+        if self.head is None and self.branches():
+            raise ConversationError(
+                f"Nothing to undo: conversation {self.name!r} is at its beginning.",
+                hint="%kimi branches lists the ways that it went, and %kimi use goes back to one.",
+            )
         if self.head is None:
             raise ConversationError(f"Nothing to undo: conversation {self.name!r} has no turns.")
         gone = self.turns[self.head]
@@ -279,28 +321,36 @@ class Conversation:
         return replace(self, head=None, undone=self.undone | {turn.id for turn in self.path()})
 
     def state(self, turn: Turn) -> str:
-        """active, or why it is off the path: undone, compacted (a turn on the path sums it up), replaced
-        (its cell has a newer turn), stale, or its status."""
+        """active, or why it is off the path: compacted (a turn on the path sums it up), replaced (its cell
+        has a newer turn), stale (it stood behind one that was replaced), left (the conversation goes on
+        without it since `undo`, `fresh`, `use` or `joined`), or its status."""
         return self.states().get(turn.id, turn.status)
 
     def states(self) -> dict[str, str]:
-        """The `state` of each turn, by id: one pass over all."""
+        """The `state` of each turn, by id: one pass over all. Not to be edited."""
+        if not self._states:
+            self._states.update(self._stated())
+        return self._states
+
+    def _stated(self) -> dict[str, str]:
         active = {turn.id for turn in self.path()}
         compacted = self._compacted()
         complete = [turn for turn in self.turns.values() if turn.status == COMPLETE]
         newest: dict[str | None, str] = {t.cell: t.id for t in complete if t.cell is not None}
         states = {key: turn.status for key, turn in self.turns.items()}
-        for turn in complete:
+        for turn in complete:  # each behind its parent, whose state is so known
             states[turn.id] = (
                 "active"
                 if turn.id in active
-                else "undone"
+                else "left"
                 if turn.id in self.undone
                 else "compacted"
                 if turn.id in compacted
                 else "replaced"
                 if newest.get(turn.cell, turn.id) != turn.id
                 else "stale"
+                if states.get(turn.parent or "") in ("replaced", "stale")
+                else "left"
             )
         return states
 

@@ -13,7 +13,9 @@ Rules:
   doubles from `first_wait`, with jitter so that many clients do not come back together;
 - a host that cannot be reached hands over to the next at once and is left alone for a while
   (`Hosts`); an answer of 5xx hands over after the wait; 429 stays, because the account is the same;
-- a kept-alive connection that the server had closed meanwhile is opened again once, at once.
+- a kept-alive connection that the server had closed meanwhile is opened again once, at once;
+- silence is paid for in minutes (`client.Limits`), not in seconds as a refusal is: after one more try, on
+  the next host where there is one, the second silence is the end.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ class Policy:
 
     tries: int = 4
     """Attempts in all, the first one included."""
+    silences: int = 1
+    """Attempts that may follow a silence."""
     first_wait: float = 0.5
     max_wait: float = 60.0
     """No wait is longer, whatever the server asks."""
@@ -90,14 +94,15 @@ def attempts(
     place = 0
     reopened = False
     failure = yield Attempt(urls[0])
-    number, backoff = 1, policy.first_wait
+    number, silences, backoff = 1, 0, policy.first_wait
     while is_retryable(failure):
+        silences += isinstance(failure, TimeoutError)
         stale = isinstance(failure, ConnectError) and failure.stale and not reopened
         if stale:
             reopened = True
         else:
             number += 1
-        if number > policy.tries:
+        if number > policy.tries or silences > policy.silences:
             break
         hand_over = not stale and isinstance(failure, (ConnectError, TimeoutError, ServerError, GatewayError))
         place = (place + hand_over) % len(urls)

@@ -1,22 +1,31 @@
-"""The API page as a judge: what is wrong with the shape of a request that a server of the suite gets."""
+"""The API page as a judge, of requests and of replies."""
 
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import yaml
 
-PAGE = Path(__file__).parent / "spec" / "messages-openapi.yaml"
+PAGE = yaml.safe_load((Path(__file__).parent / "spec" / "messages-openapi.yaml").read_text("utf-8"))
+
+
+def judge(name: str, page: Any = PAGE) -> jsonschema.Draft202012Validator:
+    """The judge by one of the page's schemas."""
+    top = {"$ref": f"#/components/schemas/{name}", "components": page["components"]}
+    return jsonschema.Draft202012Validator(top)
 
 
 @lru_cache(maxsize=1)
-def _judge() -> jsonschema.Draft202012Validator:
+def _lenient() -> jsonschema.Draft202012Validator:
     """The page's schema of a request. Other models pass, as they do on servers of one's own; and so do
     blocks of kinds that the page does not list, since they go back as they came."""
-    schemas = yaml.safe_load(PAGE.read_text("utf-8"))["components"]["schemas"]
+    page = deepcopy(PAGE)
+    schemas = page["components"]["schemas"]
     del schemas["CreateMessageRequest"]["properties"]["model"]["enum"]
     listed = [
         schemas[each["$ref"].rpartition("/")[2]]["properties"]["type"]["enum"][0]
@@ -24,11 +33,11 @@ def _judge() -> jsonschema.Draft202012Validator:
     ]
     other = {"type": "object", "required": ["type"], "properties": {"type": {"not": {"enum": listed}}}}
     schemas["ContentBlock"]["oneOf"].append(other)
-    top = {"components": {"schemas": schemas}, "$ref": "#/components/schemas/CreateMessageRequest"}
-    return jsonschema.Draft202012Validator(top)
+    return judge("CreateMessageRequest", page)
 
 
 def breach(body: bytes) -> str:
-    """The first thing that the page does not allow; empty where there is none."""
-    error = next(_judge().iter_errors(json.loads(body)), None)
+    """The first thing that the page does not allow in a request that a server of the suite gets; empty
+    where there is none."""
+    error = next(_lenient().iter_errors(json.loads(body)), None)
     return "" if error is None else f"{error.json_path}: {error.message[:300]}"

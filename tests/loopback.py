@@ -4,7 +4,8 @@
         ... server.url, server.requests
 
 The n-th request gets the n-th answer, whichever connection it comes on; the last answer is for all
-that follow.
+that follow. At the end of the block the API page judges the requests, unless the test means to send
+something else (`judges=False`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import httpx
+from contract import breach
 
 _CONTEXT = httpx.create_ssl_context()
 
@@ -56,6 +58,12 @@ class Received:
     def json(self) -> Any:
         return json.loads(self.body)
 
+    @property
+    def is_question(self) -> bool:
+        """It asks for a message, and all of it has come; `{}` is a knock at the door (`client.reach`)."""
+        whole = len(self.body) == int(self.headers.get("content-length", 0)) > 0
+        return whole and self.body != b"{}" and self.path.partition("?")[0].endswith("/v1/messages")
+
 
 def http(body: bytes | str | dict[str, Any], status: str = "200 OK", **headers: str) -> bytes:
     """One whole response with a content length. Underscores in header names become dashes."""
@@ -80,6 +88,8 @@ class Loopback:
     answers: list[Answer]
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
+    judges: bool = True
+    """Holds every whole request for a message against the API page."""
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -102,7 +112,14 @@ class Loopback:
         self._acceptor.start()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, failed: type[BaseException] | None, *rest: object) -> None:
+        self._close()
+        if self.judges and failed is None:
+            for request in self.requests:
+                fault = breach(request.body) if request.is_question else ""
+                assert not fault, fault
+
+    def _close(self) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -157,6 +157,21 @@ def test_after_the_last_try_the_last_failure_is_raised() -> None:
     assert caught.value is last
 
 
+@pytest.mark.parametrize(("urls", "asked"), [((A, B), [A, B]), ((A,), [A, A])])
+def test_the_second_silence_is_the_end(urls: tuple[str, ...], asked: list[str]) -> None:
+    assert places(run(TimeoutError("x"), urls=urls)) == asked
+    last = TimeoutError("y")
+    with pytest.raises(TimeoutError) as caught:
+        run(TimeoutError("x"), last, urls=urls)
+    assert caught.value is last
+
+
+def test_what_failed_between_two_silences_gives_no_further_one() -> None:
+    assert len(run(TimeoutError("x"), api(ServerError, 500), ConnectError("x"))) == 4
+    with pytest.raises(TimeoutError):
+        run(TimeoutError("x"), api(ServerError, 500), TimeoutError("x"))
+
+
 @given(
     st.lists(
         st.sampled_from([ConnectError, TimeoutError, IncompleteStreamError, "stale", 429, 500]), max_size=12

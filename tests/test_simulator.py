@@ -10,13 +10,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
+from contract import judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kimi_magic.simulator import DIRECTIVES, MARK, Simulator
 
-SPEC = yaml.safe_load((Path(__file__).parent / "spec" / "messages-openapi.yaml").read_text())
 HEADERS = {"Authorization": "Bearer key"}
 ADD = {
     "name": "add",
@@ -49,11 +48,6 @@ FRAME = """Which species is the heaviest?
 |  1 | Gentoo    | 5076   |     123 |
 |  2 | Chinstrap | 3733.5 |         |
 """
-
-
-def judge(name):
-    schema = {"$ref": f"#/components/schemas/{name}", "components": SPEC["components"]}
-    return jsonschema.Draft202012Validator(schema)
 
 
 REQUEST, RESPONSE, ERROR = judge("CreateMessageRequest"), judge("MessageResponse"), judge("ErrorResponse")
@@ -986,6 +980,13 @@ def test_a_request_with_everything_is_accepted(simulator):
     assert reply.status == 200, body
 
 
+def test_an_empty_list_of_tools_is_as_good_as_none(simulator):
+    request = request_of(LONG, tools=[])
+    REQUEST.validate(request)
+    ask(simulator, request_of(LONG))
+    assert ask(simulator, request)["usage"]["cache_read_input_tokens"] > 0
+
+
 BAD = [
     ("model", {"model": "gpt-9"}),
     ("model", {"model": None}),
@@ -1010,7 +1011,6 @@ BAD = [
     ("output_config.effort", {"output_config": {"effort": "huge"}}),
     ("output_config.format.schema", {"output_config": {"format": {"type": "json_schema"}}}),
     ("output_config.format.type", {"output_config": {"format": {"type": "json_object"}}}),
-    ("tools", {"tools": []}),
     ("tools[1].name", {"tools": [ADD, ADD]}),
     ("tools[0].input_schema", {"tools": [{"name": "f"}]}),
     ("tools[0].input_schema.type", {"tools": [{"name": "f", "input_schema": {"properties": {}}}]}),
@@ -1165,7 +1165,6 @@ def test_a_missing_or_refused_key_is_401(headers):
 LENIENT = [
     {"temperature": 0.2, "top_p": 1, "thinking": {"type": "disabled"}, "metadata": {"user_id": "u"}},
     {"model": "claude-something"},
-    {"tools": []},
     {"tools": [ADD], "tool_choice": {"type": "tool", "name": "add"}},
     {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]},
     {"messages": dialogue("a", "b")},

@@ -18,7 +18,7 @@ from .. import retry
 from ..errors import ConfigError, ConnectError, KimiError, RequestError, TimeoutError
 from ..keys import Key
 from ..stream import Event, Reply
-from ..wire import Block, Message, Request, Said
+from ..wire import Block, Message, Request, Said, grouped
 
 SIMULATED = "x-kimi-simulator"
 """Header by which a simulator marks its replies."""
@@ -54,11 +54,8 @@ class Setup:
 
 
 class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A request's bytes in groups: handed over in one piece, what the socket does not take at once is
-    copied again and again, and a fresh buffer of megabytes costs more than filling it. `clear` frees
-    them, whoever still holds the request then (a traceback, the cycle that httpx ties)."""
-
-    _GROUP = 256 * 1024
+    """A request's bytes. `clear` frees them, whoever still holds the request then (a traceback, the cycle
+    that httpx ties)."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -67,18 +64,7 @@ class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
         return sum(map(len, self._pieces))
 
     def __iter__(self) -> Iterator[bytes]:
-        group: list[bytes] = []
-        size = 0
-        for piece in self._pieces:
-            for start in range(0, len(piece), self._GROUP):
-                part = piece[start : start + self._GROUP]
-                group.append(part)
-                size += len(part)
-                if size >= self._GROUP:
-                    yield b"".join(group)
-                    group, size = [], 0
-        if group:
-            yield b"".join(group)
+        return grouped(self._pieces)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for group in self:
@@ -238,7 +224,8 @@ def build_request(fields: Mapping[str, Any]) -> Request:
     stops = fields.get("stop_sequences") or ()
     fields["stop_sequences"] = (stops,) if isinstance(stops, str) else tuple(stops)
     fields["tools"] = tuple(fields.get("tools") or ())
-    fields["messages"] = tuple(_plain(m) for m in fields.get("messages") or ())
+    messages = tuple(fields.get("messages") or ())
+    fields["messages"] = messages if set(map(type, messages)) == {Said} else tuple(map(_plain, messages))
     return Request(**fields)
 
 

@@ -13,17 +13,18 @@ from decimal import Decimal
 from typing import Any
 
 from ..client import AsyncClient, AsyncMessageStream
-from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Exchange, Turn
-from ..errors import CutReplyError, KimiError, RefusedReplyError
+from ..conversation import COMPLETE, CUT, FAILED, INTERRUPTED, Exchange, Turn
+from ..errors import KimiError
 from ..retry import Attempt
 from ..stream import ContentBlockStart, Event
 from ..tools import Outcome
 from ..usage import Price, Record, with_counts
-from ..wire import Block, Json, Message, Request, TextBlock, ToolUseBlock
+from ..wire import Block, Json, Message, Request, TextBlock
 from .asking import Ask, Plan
 from .calls import ToolCalls, Waiting
+from .ending import BY_ERROR, no_answer, status_of
 from .lanes import Ticket
-from .steps import MAX_PAUSES, Said, Step, steps
+from .steps import Said, Step, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,6 @@ class Surroundings:
     utc: Callable[[], datetime]
     clock: Callable[[], float]
     """Seconds, monotonic."""
-
-
-_BY_ERROR: dict[type[KimiError], str] = {CutReplyError: CUT, RefusedReplyError: REFUSED}
-"""What becomes of a turn that this error ended; others failed."""
 
 
 class TurnStream:
@@ -77,6 +74,8 @@ class TurnStream:
         """Lines for the user about the tools."""
         self.call_seconds: list[float] = []
         """How long each call took, in order."""
+        self.seconds = 0.0
+        """How long the turn took since its first request, calls of tools included."""
         self.id = turn_id
         """Of the turn that it will be."""
         self._around = around
@@ -135,8 +134,10 @@ class TurnStream:
         """Ask, and yield what comes. Raises the `KimiError` that ended it, after the turn is kept."""
         status = INTERRUPTED
         self._running = asyncio.current_task()
+        began = self._around.clock()
         try:
             await self._begin()
+            began = self._around.clock()  # it waited for others until now
             loop = steps(self.plan.request, self._said, self.plan.ask.max_steps)
             step: Step | None = next(loop)
             while step is not None:
@@ -149,16 +150,15 @@ class TurnStream:
                     step = loop.send(answer)
                 except StopIteration:
                     step = None
-            status = _status_of(self.message, self._said)
-            if self.message.stop_reason == "pause_turn":
-                self.notes.append(
-                    f"The server paused the reply {MAX_PAUSES + 1} times; it was not asked again."
-                )
+            status = status_of(self.message, self._said)
             self._read_value()
+            if status == CUT:
+                raise no_answer(self.message, self.plan.request.max_tokens)
         except KimiError as error:
-            status, self.error = _BY_ERROR.get(type(error), FAILED), error
+            status, self.error = BY_ERROR.get(type(error), FAILED), error
             raise
         finally:
+            self.seconds = self._around.clock() - began
             self.turn = self._as_turn(
                 status, tuple(m.to_json() for m in self._messages(self._waiting.results()))
             )
@@ -213,7 +213,7 @@ class TurnStream:
         began, first = self._around.clock(), None
         self._stream, self._is_open = None, True  # what came before it is in `_said`
         client = self._around.client_for(request, self.plan.ask.replay)
-        record = replace(record, replayed=client is self._around.replayer)
+        record = record.replace(replayed=client is self._around.replayer)
         stream = self._stream = client.stream(request)
         try:
             async with stream:
@@ -221,12 +221,12 @@ class TurnStream:
                     if first is None and isinstance(event, ContentBlockStart):
                         first = self._around.clock() - began
                     yield event
-            record = replace(record, status=COMPLETE)
+            record = record.replace(status=COMPLETE)
         except KimiError as failure:
-            record = replace(record, status=FAILED, error=type(failure).__name__)
+            record = record.replace(status=FAILED, error=type(failure).__name__)
             raise
         finally:
-            record = replace(record, seconds=self._around.clock() - began, seconds_to_first=first)
+            record = record.replace(seconds=self._around.clock() - began, seconds_to_first=first)
             self.records.append(self._counted(record, stream))
             self._around.note(self.records[-1])
 
@@ -245,8 +245,7 @@ class TurnStream:
 
     def _counted(self, record: Record, stream: AsyncMessageStream) -> Record:
         message = stream.message
-        record = replace(
-            record,
+        record = record.replace(
             stop_reason=message.stop_reason,
             request_id=message.request_id,
             attempts=stream.attempts,
@@ -254,7 +253,7 @@ class TurnStream:
         )
         ttl = self.plan.request.cache_ttl or "5m"
         counted = with_counts(record, message.usage, self.price, ttl)
-        return replace(counted, cost=Decimal(0), saved=counted.cost) if record.replayed else counted
+        return counted.replace(cost=Decimal(0), saved=counted.cost) if record.replayed else counted
 
     def _as_turn(self, status: str, replies: tuple[Json, ...]) -> Turn:
         ask, request = self.plan.ask, self.plan.request
@@ -281,14 +280,3 @@ def _exchange(request: Request, message: Message) -> Exchange:
     whole = message.to_dict()
     content = whole.pop("content")
     return Exchange(request.fingerprint(), len(content), whole)
-
-
-def _status_of(message: Message, said: list[Said]) -> str:
-    """Whether a reply that ended by itself can be sent back: its last message has text, and no call of
-    ours is left without a result."""
-    if message.stop_reason == "refusal":
-        return REFUSED
-    last = said[-1].content if said and said[-1].role == "assistant" else []
-    answered = any(isinstance(b, TextBlock) and b.text.strip() for b in last)
-    calls = any(type(b) is ToolUseBlock for b in last)
-    return COMPLETE if answered and not calls and message.stop_reason != "pause_turn" else CUT

@@ -7,7 +7,8 @@ count is refused before it is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from ..conversation import Turn
@@ -28,19 +29,19 @@ SUMMARISE = (
 
 
 class Window:
-    """Estimates, each turn's made once."""
+    """Estimates, each turn's made once: with all turns before it, which never change."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, int] = {}
+        self._upto: dict[str, int] = {}
 
-    def tokens(self, request: Request, before: Iterable[Turn]) -> int:
-        """The estimate for a request that sends these turns before its last message."""
-        total = tokens(request.messages[-1]) + tokens(list(request.tools)) + tokens(request.system)
-        for turn in before:
-            if turn.id not in self._turns:
-                self._turns[turn.id] = tokens(list(turn.messages))
-            total += self._turns[turn.id]
-        return total
+    def tokens(self, request: Request, before: Sequence[Turn]) -> int:
+        """The estimate for a request that sends these turns, a path, before its last message."""
+        new = list(takewhile(lambda turn: turn.id not in self._upto, reversed(before)))
+        total = self._upto[before[-len(new) - 1].id] if len(new) < len(before) else 0
+        for turn in reversed(new):
+            total += tokens(list(turn.messages))
+            self._upto[turn.id] = total
+        return total + tokens(request.messages[-1]) + tokens(list(request.tools)) + tokens(request.system)
 
 
 def check(used: int) -> None:
@@ -62,11 +63,6 @@ def warning(used: int) -> str:
         f"About {used:,} of the {CONTEXT_WINDOW:,} tokens of the context window are in use:"
         " %kimi compact sums the conversation up, %kimi new begins afresh."
     )
-
-
-def request_tokens(request: Request) -> int:
-    """The estimate for a whole request."""
-    return tokens(list(request.messages)) + tokens(list(request.tools)) + tokens(request.system or "")
 
 
 def tokens(value: Any) -> int:

@@ -75,7 +75,6 @@ def _check_system(system: Any, lenient: bool) -> None:
 def _check_tools(request: Json, lenient: bool) -> None:
     tools, choice = request.get("tools"), request.get("tool_choice")
     require(tools is None or isinstance(tools, list), "tools: must be a list.")
-    require(lenient or tools != [], "tools: leave the field out where there are no tools.")
     names: set[str] = set()
     for n, tool in enumerate(tools or ()):
         require(isinstance(tool, dict), f"tools[{n}]: must be an object.")

@@ -2,7 +2,8 @@
 
 limits     what the API page fixes: models, efforts, sizes
 blocks     content blocks, each the JSON object that came over the wire
-messages   replies, their usage, and the messages of a request
+messages   replies and their usage
+runs       the messages of a request, checked, encoded and hashed once
 requests   requests: checked before they go, and always the same bytes
 failures   the server's errors as ours
 """
@@ -24,6 +25,7 @@ from .failures import api_error
 from .limits import (
     CACHE_TTLS,
     CONTEXT_WINDOW,
+    EFFORT_LEVELS,
     EFFORTS,
     IMAGE_TYPES,
     MAX_IMAGE_BYTES,
@@ -34,13 +36,15 @@ from .limits import (
     WEB_SEARCH,
     Json,
 )
-from .messages import Message, Said, Usage, assistant, user
+from .messages import Message, Usage
 from .requests import Request, check_stop_sequences, fingerprint
+from .runs import Said, assistant, grouped, user
 
 __all__ = [
     "CACHE_TTLS",
     "CONTEXT_WINDOW",
     "EFFORTS",
+    "EFFORT_LEVELS",
     "IMAGE_TYPES",
     "MAX_IMAGE_BYTES",
     "MAX_IMAGE_SIDE",
@@ -68,5 +72,6 @@ __all__ = [
     "check_stop_sequences",
     "content_blocks",
     "fingerprint",
+    "grouped",
     "user",
 ]

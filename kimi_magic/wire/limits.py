@@ -21,6 +21,9 @@ EFFORTS = {
 }
 """`output_config.effort` → what the server makes of it (none does not turn thinking off)."""
 
+EFFORT_LEVELS = tuple(effort for effort, works_as in EFFORTS.items() if effort == works_as)
+"""The three that the API page names; the others work as one of them."""
+
 CONTEXT_WINDOW = 1_048_576
 """Tokens: the model's context window, and the upper limit of `max_tokens`."""
 

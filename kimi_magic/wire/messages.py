@@ -1,12 +1,10 @@
-"""Replies and the messages of a request: `Usage`, `Message`, and the two roles."""
+"""Replies: `Message` and its `Usage`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
-
-import msgspec
 
 from .blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock, content_blocks
 from .limits import Json
@@ -163,49 +161,3 @@ class Message:
 
 def _str_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-class Said(dict[str, Any]):
-    """A message of a request that keeps its bytes: each turn is checked and encoded once, however
-    many requests it goes out with. Never edited after it is made."""
-
-    __slots__ = ("_bytes", "_pairs", "is_checked")
-
-    def __init__(self, message: Mapping[str, Any]) -> None:
-        super().__init__(message)
-        self._bytes: bytes | None = None
-        self._pairs: tuple[list[str], list[str]] | None = None
-        self.is_checked = False
-        """`Request.check` has found nothing wrong in it."""
-
-    def encoded(self) -> bytes:
-        """Its JSON, UTF-8. Raises what `msgspec.json.encode` raises."""
-        if self._bytes is None:
-            self._bytes = msgspec.json.encode(self)
-        return self._bytes
-
-    def pairs(self) -> tuple[list[str], list[str]]:
-        """Ids of the calls that it answers, and of the calls that it makes, both sorted."""
-        if self._pairs is None:
-            self._pairs = pairs(self)
-        return self._pairs
-
-
-def pairs(message: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """`Said.pairs` for any message."""
-    blocks = message["content"] if isinstance(message["content"], list) else []
-    answered = [str(b.get("tool_use_id")) for b in blocks if b["type"] == "tool_result"]
-    called = [str(b.get("id")) for b in blocks if b["type"] == "tool_use"]
-    return sorted(answered), sorted(called)
-
-
-def user(content: str | Iterable[Block]) -> Said:
-    """A user message of the request: text, or blocks."""
-    return Said(
-        {"role": "user", "content": content if isinstance(content, str) else [b.json for b in content]}
-    )
-
-
-def assistant(content: Iterable[Block]) -> Said:
-    """An assistant message of the request, its blocks verbatim."""
-    return Said({"role": "assistant", "content": [b.json for b in content]})

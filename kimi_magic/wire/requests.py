@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ from ..errors import RequestError
 from .limits import (
     CACHE_TTLS,
     CONTEXT_WINDOW,
+    EFFORT_LEVELS,
     EFFORTS,
     MAX_STOP_BYTES,
     MAX_STOP_SEQUENCES,
@@ -26,7 +29,7 @@ from .limits import (
     WEB_SEARCH,
     Json,
 )
-from .messages import Said, pairs
+from .runs import Run, Said, known, pairs, runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,30 +81,30 @@ class Request:
         """UTF-8 JSON of `to_dict`, the same bytes for an equal request."""
         return b"".join(self.pieces())
 
-    def pieces(self, *, stream: bool | None = None) -> list[bytes]:
-        """`encode` in pieces: messages that are `Said` are encoded once in their life, and not copied.
-        stream: instead of the request's own."""
-        stream = self.stream if stream is None else stream
-        try:
-            pieces = [msgspec.json.encode(self._head(stream=stream))[:-1], b',"messages":[']
-            for message in self.messages:
-                pieces += [_encoded(message), b","]
-        except UnicodeEncodeError:
-            raise RequestError(
-                "messages: the text holds half a surrogate pair, which UTF-8 cannot write.",
-                hint="Repair it: s.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace').",
-            ) from None
-        except (TypeError, msgspec.EncodeError) as error:
-            raise RequestError(f"The request is not JSON: {error}.") from None
-        pieces[-1:] = [b"]}"] if self.messages else [pieces[-1], b"]}"]
-        return pieces
+    def pieces(self) -> list[bytes]:
+        """`encode` in pieces; what went out with earlier requests is neither encoded again nor copied."""
+        head, begun, rest = self._parts(stream=self.stream)
+        return [head, *chain.from_iterable(run.groups for run in begun), *rest]
 
     def fingerprint(self) -> str:
         """Hash of all that decides the reply: equal requests have equal ones, streamed or whole."""
-        digest = hashlib.sha256()
-        for piece in self.pieces(stream=False):
+        head, begun, rest = self._parts(stream=False)
+        digest = hashlib.sha256(head)
+        for run in begun:
+            digest = run.hashed(digest)
+        digest = digest.copy()
+        for piece in rest:
             digest.update(piece)
         return digest.hexdigest()
+
+    def _parts(self, *, stream: bool) -> tuple[bytes, list[Run], list[bytes]]:
+        """The bytes ahead of the messages, the runs that these begin with, and the bytes behind."""
+        with _writing():
+            head = msgspec.json.encode(self._head(stream=stream))[:-1] + b',"messages":['
+            begun = runs(self.messages)
+            rest = [_encoded(message) for message in self.messages[sum(map(len, begun)) :]]
+        pieces = [piece for encoded in rest for piece in (encoded, b",")]
+        return head, begun, [*pieces[:-1], b"]}"]
 
     def check(self, *, any_model: bool = False) -> None:
         """Raise `RequestError` for what the API page rules out.
@@ -112,7 +115,7 @@ class Request:
             raise RequestError(f"model: must be one of {', '.join(MODELS)}, not {self.model!r}.")
         _check_number("max_tokens", self.max_tokens, 1, CONTEXT_WINDOW)
         if self.effort is not None and self.effort not in EFFORTS:
-            raise RequestError(f"effort: must be one of {', '.join(EFFORTS)}, not {self.effort!r}.")
+            raise RequestError(f"effort: must be one of {', '.join(EFFORT_LEVELS)}, not {self.effort!r}.")
         if self.cache_ttl is not None and self.cache_ttl not in CACHE_TTLS:
             raise RequestError(f"cache_control.ttl: must be 5m or 1h, not {self.cache_ttl!r}.")
         if self.tool_choice is not None and self.tool_choice not in ("auto", "any", "none"):
@@ -120,6 +123,20 @@ class Request:
         check_stop_sequences(self.stop_sequences)
         _check_tools(self.tools)
         _check_messages(self.messages)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """What cannot be written as JSON is the user's to mend."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise RequestError(
+            "messages: the text holds half a surrogate pair, which UTF-8 cannot write.",
+            hint="Repair it: s.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace').",
+        ) from None
+    except (TypeError, msgspec.EncodeError) as error:
+        raise RequestError(f"The request is not JSON: {error}.") from None
 
 
 def _encoded(message: Json) -> bytes:
@@ -166,18 +183,30 @@ def _check_tools(tools: Sequence[Json]) -> None:
 def _check_messages(messages: Sequence[Json]) -> None:
     if not messages:
         raise RequestError("messages: at least one is needed.")
-    before = None
-    for n, message in enumerate(messages):
-        if not isinstance(message, Said) or not message.is_checked:
+    begun = list(known(messages))
+    for n in _unchecked(begun, len(messages)):
+        message = messages[n]
+        if not isinstance(message, Said):
             _check_message(n, message)
-        if message["role"] == before:
-            raise RequestError(f"messages[{n}].role: roles alternate, and {before!r} stands twice in a row.")
-        before = message["role"]
-        if isinstance(message, Said):
+        elif not message.is_checked:
+            _check_message(n, message)
             message.is_checked = True
-    if messages[0]["role"] != "user":
-        raise RequestError("messages[0].role: the first message is the user's.")
-    _check_pairs(messages)
+        _check_place(n, message, messages[n - 1] if n else None)
+    waiting = _pairs(messages[-1])[1]
+    if waiting:
+        raise RequestError(f"messages: the tool calls {waiting} have no tool_result.")
+    for run in begun:
+        run.is_checked = True
+
+
+def _unchecked(begun: Iterable[Run], count: int) -> Iterator[int]:
+    """The places of messages that may be wrong there: in a checked run only the first, whatever stands
+    before it."""
+    at = 0
+    for run in begun:
+        yield from (at,) if run.is_checked else range(at, at + len(run))
+        at += len(run)
+    yield from range(at, count)
 
 
 def _check_message(n: int, message: Any) -> None:
@@ -198,15 +227,21 @@ def _check_message(n: int, message: Any) -> None:
             raise RequestError(f"messages[{n}].content[{k}].text: is empty.")
 
 
-def _check_pairs(messages: Sequence[Json]) -> None:
-    """Each tool_use is answered by exactly one tool_result in the very next message."""
-    waiting: list[str] = []
-    for n, message in enumerate(messages):
-        answered, called = message.pairs() if isinstance(message, Said) else pairs(message)
-        if answered != waiting:
-            raise RequestError(
-                f"messages[{n}].content: tool_result blocks answer {answered}, calls before are {waiting}."
-            )
-        waiting = called
-    if waiting:
-        raise RequestError(f"messages: the tool calls {waiting} have no tool_result.")
+def _check_place(n: int, message: Json, before: Json | None) -> None:
+    """What is wrong with a message where it stands: roles alternate, the user's first, and each tool_use is
+    answered by exactly one tool_result in the very next message."""
+    role = message["role"]
+    if before is None and role != "user":
+        raise RequestError("messages[0].role: the first message is the user's.")
+    if before is not None and role == before["role"]:
+        raise RequestError(f"messages[{n}].role: roles alternate, and {role!r} stands twice in a row.")
+    answered = _pairs(message)[0]
+    waiting = _pairs(before)[1] if before is not None else []
+    if answered != waiting:
+        raise RequestError(
+            f"messages[{n}].content: tool_result blocks answer {answered}, calls before are {waiting}."
+        )
+
+
+def _pairs(message: Json) -> tuple[list[str], list[str]]:
+    return message.pairs() if isinstance(message, Said) else pairs(message)

@@ -37,6 +37,7 @@ SIZE = 2_000  # bytes of a turn's texts
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 WORDS = "Some words that a model might say in reply to a question. "
 RUNS = 7
+ROUNDS = 45
 
 
 def turn(number: int, parent: str | None) -> Turn:
@@ -63,10 +64,10 @@ def record(made: Turn) -> Record:
     )  # fmt: skip
 
 
-def conversation() -> Conversation:
+def conversation(count: int = TURNS) -> Conversation:
     told = Conversation()
     turns: dict[str, Turn] = {}
-    for number in range(TURNS):
+    for number in range(count):
         made = turn(number, told.head)
         turns[made.id] = made
         told = replace(told, head=made.id)
@@ -77,9 +78,7 @@ def cpu(work: Callable[[], Any], runs: int = RUNS) -> float:
     """Milliseconds of CPU, the median of several runs."""
     took = []
     for _ in range(runs):
-        began = time.process_time()
-        work()
-        took.append(time.process_time() - began)
+        took.append(seconds(work))
     return statistics.median(took) * 1e3
 
 
@@ -148,35 +147,63 @@ def appending(folder: Path) -> tuple[float, float]:
     return statistics.median(theirs), statistics.median(ours)
 
 
+class Grown:
+    """A notebook whose conversation has so many turns."""
+
+    def __init__(self, folder: Path, turns: int) -> None:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        from kimi_magic.magics import load
+
+        path, self.turns = str(folder / f"{turns}.ipynb"), turns
+        self.server = Scripted([reply((WORDS * 20)[:SIZE])], judges=False)
+        store, told = Store(folder / "grown.db"), conversation(turns)
+        store.keep(path, told, told.turns.values(), map(record, told.turns.values()))
+        self._shell = InteractiveShell()
+        self._kimi = Kimi(KimiMagic(display="static"), self.server.client(), path)
+        self._kimi._session = Session(self.server.client(), notebook=path, store=store)
+        load(self._shell, self._kimi.settings, lambda: self._kimi)
+        self._asked = 0
+
+    def turn(self) -> float:
+        """CPU seconds of a whole turn, and of the client alone for its request."""
+        self._asked += 1
+        self.server.bodies.clear()
+        return seconds(partial(self._shell.run_cell_magic, "kimi", "", f"Question {self._asked}"))
+
+    def client(self) -> float:
+        self.server.bodies.clear()
+        request = Request(messages=(*self._kimi.messages, user("?")))
+        return seconds(partial(asyncio.run, self.server.client().create(request)))
+
+    def close(self) -> None:
+        self._kimi.close()
+
+
 def growing(folder: Path) -> list[tuple[int, float, float]]:
-    """Turn → CPU milliseconds of a whole turn in a notebook, and of the client alone for its request."""
-    from IPython.core.interactiveshell import InteractiveShell
+    """Turns so far → CPU milliseconds of the next one in a notebook, and of the client alone for its
+    request. They take turns."""
     from IPython.utils.capture import capture_output
 
-    from kimi_magic.magics import load
-
-    server = Scripted([reply((WORDS * 20)[:SIZE])], judges=False)
-    shell = InteractiveShell()
-    kimi = Kimi(KimiMagic(display="static"), server.client(), str(folder / "n.ipynb"))
-    load(shell, kimi.settings, lambda: kimi)
-    rows = []
-    took: list[float] = []
+    grown = [Grown(folder, turns) for turns in (1, 20, 200, TURNS)]
+    took: dict[int, list[tuple[float, float]]] = {each.turns: [] for each in grown}
     with capture_output():
-        for number in range(1, TURNS + 1):
-            began = time.process_time()
-            shell.run_cell_magic("kimi", "", f"Question {number}")
-            took.append(time.process_time() - began)
-            server.bodies.clear()
-            if number in (20, 250, 500, TURNS):
-                request = Request(messages=(*kimi.messages, user("?")))
-                alone = cpu(partial(_ask, server, request), 15)
-                rows.append((number, statistics.median(took[-15:]) * 1e3, alone))
-    kimi.close()
-    return rows
+        for _ in range(ROUNDS):
+            for each in grown:
+                took[each.turns].append((each.turn(), each.client()))
+    for each in grown:
+        each.close()
+    return [
+        (turns, *(statistics.median(column) * 1e3 for column in zip(*rows[5:], strict=True)))
+        for turns, rows in took.items()
+    ]
 
 
-def _ask(server: Scripted, request: Request) -> None:
-    asyncio.run(server.client().create(request))
+def seconds(work: Callable[[], Any]) -> float:
+    """CPU seconds, of all threads."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def main() -> None:
@@ -192,10 +219,10 @@ def main() -> None:
     print(f"| show their history | {shown:.1f} ms CPU | both: 50 ms CPU |")
     print(f"| a bare SQLite commit, WAL, synchronous=FULL | {bare:.3f} ms | |")
     print(f"| a turn kept with its usage | {ours:.3f} ms ({ours / bare:.2f} ×) | 2 × |")
-    for number, whole, alone in rows:
+    for turns, whole, alone in rows:
         print(
-            f"| turn {number:,} in a notebook | {whole:.1f} ms CPU;"
-            f" the client alone {alone:.1f} | flat beyond it |"
+            f"| a turn after {turns:,} in a notebook | {whole:.2f} ms CPU, the client alone {alone:.2f},"
+            f" beyond it {whole - alone:.2f} | flat |"
         )
 
 
