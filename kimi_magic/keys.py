@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from .errors import ConfigError
 
-SET_A_KEY = "Set the environment variable KIMI_API_KEY, and restart the kernel where one runs."
+SET_A_KEY = "Set the environment variable KIMI_API_KEY where Jupyter or Python starts, and start it again."
 """The next step for whoever has no key."""
 
 SIMULATOR_MODES = ("auto", "always", "never")
