@@ -1,14 +1,17 @@
 """Every test runs as on a machine where Kimi and Jupyter are new: no key, no settings, no history.
 
-With `KIMI_TEST_REQUIRE=1` a skipped test is a failed one, so that a run can be known to be complete.
+With `KIMI_TEST_REQUIRE=1` a skipped test is a failed one, so that a run can be known to be complete. With
+`-n 2` two processes share the suite.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +41,33 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"KIMI_TEST_REQUIRE=1, and this was skipped: {call.excinfo and call.excinfo.value}"
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for the network comes first. What draws comes last: Playwright keeps an event loop in the
+    thread that it ran in, so nothing after it could run one."""
+    items.sort(key=lambda item: ("tests/outside/" not in item.nodeid, "tests/browser/" in item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each process takes one group of tests after the other, in their order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    config.option.loadscopereorder = False
+    return Groups(config, log)
+
+
+def group(nodeid: str) -> str:
+    """What one process has to run alone: a file; all that needs servers of others, which are installed once;
+    all of one front end, which has one server."""
+    path, _, name = nodeid.partition("::")
+    if path.startswith("tests/outside/"):
+        return "outside"
+    if path.startswith("tests/browser/"):
+        return "Notebook" if re.search(r"[\[-]notebook[-\]]", name) else "JupyterLab"
+    return path

@@ -79,7 +79,7 @@ def examples(language: str) -> list[str]:
 def test_the_first_screen_has_the_two_commands_each_on_one_line() -> None:
     first, second = examples("bash")[:2]
     assert re.fullmatch(r"python3 -m venv \.venv && .*'\.\[lab\]' && \.venv/bin/kimi-magic lab\n", first)
-    assert re.fullmatch(r"python3 -m venv \.venv && .*'\.\[test\]' && \.venv/bin/pytest\n", second)
+    assert re.fullmatch(r"python3 -m venv \.venv && .*'\.\[test\]' && \.venv/bin/pytest -n 2\n", second)
     assert README.read_text("utf-8").index(second) < 1_000
 
 

@@ -15,12 +15,6 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disa
 SIZE = {"width": 1280, "height": 900}
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last of all: Playwright keeps an event loop in this thread, so nothing after it could run one."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
