@@ -6,7 +6,11 @@ The README's tables are made from the code: `python tests/test_commands.py` writ
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,6 +95,23 @@ def test_the_examples_of_the_readme_run_one_after_the_other() -> None:
     )
     NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     assert [o for cell in notebook.cells for o in cell.outputs if o.get("name") == "stderr"] == []
+
+
+def test_the_readme_s_automatic_run_works_as_it_stands(tmp_path: Path) -> None:
+    (script,) = examples("sh")
+    for name in ("teaching.ipynb", "teaching.jsonl"):
+        shutil.copy(ROOT / "notebooks" / name, tmp_path)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ran = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert " passed" in ran.stdout
 
 
 def test_the_map_of_the_code_names_every_module() -> None:
