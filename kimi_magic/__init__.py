@@ -106,7 +106,7 @@ def _make_panel(chat: Kimi, shell: Any) -> Any:
     from .display import ShellOutputs
     from .panel import Panel
 
-    return Panel(chat, shell.user_ns, ShellOutputs(shell))
+    return Panel(chat, shell.user_ns, ShellOutputs(shell), shell.events)
 
 
 def load_ipython_extension(shell: Any) -> None:

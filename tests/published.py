@@ -13,6 +13,7 @@ from typing import Any
 import mistune
 from markdown_it import MarkdownIt
 
+from kimi_magic.panel.transcript import NO_WIDGET
 from kimi_magic.render import style
 
 TAGS = set(
@@ -24,7 +25,7 @@ TAGS = set(
 )
 VOID = ("br", "hr", "img")
 CLASS = re.compile(
-    r"kimi|kimi-[a-z]+|language-[\w+#.-]+|jp-RenderedHTMLCommon|(mathjax|tex2jax)_(ignore|process)"
+    r"kimi|kimi-[a-z-]+|language-[\w+#.-]+|jp-RenderedHTMLCommon|(mathjax|tex2jax)_(ignore|process)"
 )
 DECLARATION = re.compile(r"[a-z-]+\s*:\s*[\w\s.,%()-]+")
 LINK = re.compile(r"(https?://[^/]|mailto:.)", re.IGNORECASE)
@@ -37,6 +38,7 @@ FIXED = {
     "scope": {"col", "row"},
     "target": {"_blank"},
 }
+RULES = {style.rules(), NO_WIDGET}
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -69,7 +71,7 @@ class Judge(HTMLParser):
             self.found.append(f"</{tag}> that closes nothing")
 
     def handle_data(self, data: str) -> None:
-        if self.open[-1:] == ["style"] and data.strip() != style.rules():
+        if self.open[-1:] == ["style"] and data.strip() not in RULES:
             self.found.append(f"style: {data!r}")
         self.text.append(data)
 
@@ -108,6 +110,37 @@ def judged(html: str, judge: Judge) -> Judge:
     return judge
 
 
+class Outside(HTMLParser):
+    """Finds words that MathJax would look for formulas in: those outside of an element that keeps it out."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+        self._open: list[bool] = []  # whether each open element, or one around it, keeps it out
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            classes = (dict(attrs).get("class") or "").split()
+            kept = {"mathjax_ignore", "tex2jax_ignore"} <= set(classes)
+            self._open.append(kept or self._open[-1:] == [True] or tag == "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and self._open:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and self._open[-1:] != [True]:
+            self.found.append(f"MathJax reads {data!r}")
+
+
+def to_mathjax(html: str) -> list[str]:
+    """What of an output MathJax would read as if it were a text with formulas."""
+    outside = Outside()
+    outside.feed(html)
+    outside.close()
+    return outside.found
+
+
 def in_html(html: str) -> list[str]:
     """What `html` has beyond the allowlist."""
     return judged(html, Judge()).found + [f"character {c!r}" for c in OBEYED.findall(html)]
@@ -137,7 +170,7 @@ def faults(bundle: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for kind, value in bundle.items():
         if kind == "text/html":
-            found += in_html(value)
+            found += in_html(value) + to_mathjax(value)
         elif kind == "text/markdown":
             found += in_markdown(value)
         elif kind == "text/plain":

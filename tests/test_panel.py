@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from kernels import Kernel, environment
 from nbclient import NotebookClient
+from PIL import Image
+from published import faults
 
 from kimi_magic.conversation import Conversation, Turn
 from kimi_magic.errors import KimiError
 from kimi_magic.panel.asking import Form
 from kimi_magic.panel.state import efforts, usage
-from kimi_magic.panel.transcript import MOST, Entry, saved, shown
+from kimi_magic.panel.transcript import MOST, NO_WIDGET, Entry, saved, shown, view_of_turn
 from kimi_magic.usage import Record
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -168,12 +171,90 @@ def test_new_undo_system_and_another_conversation(page: Page) -> None:
     assert page.kernel.value("kimi.session.current") == name
 
 
+def test_the_place_where_a_conversation_is_can_be_seen_also_where_it_is_no_end_of_a_branch(
+    page: Page,
+) -> None:
+    def here() -> list[str]:
+        now = page.states[-1]
+        return [b["label"] for b in now["branches"] if b["turn"] == (now["head"] or "")]
+
+    for question in ("One?", "Two?"):
+        page.say(lambda q=question: q in page.prompts(), do="ask", prompt=question, effort="low")
+    assert here() == ["Two? (2 turns)"]
+    page.say(lambda: page.prompts() == ["One?"], do="undo")
+    assert here() == ["here: One? (1 turn)"]
+    page.say(lambda: page.prompts() == [], do="new")
+    assert here() == ["here: nothing yet"]
+    page.say(lambda: page.kinds("error"), do="undo")
+    assert "is at its beginning. %kimi branches lists the ways" in page.kinds("error")[0]["text"]
+
+
+def test_another_conversation_is_said_to_be_that_of_the_cells(page: Page) -> None:
+    name = page.kernel.value("uuid.uuid4().hex")
+    page.say(lambda: page.kinds("note"), do="switch", name=name)
+    (said,) = page.kinds("note")
+    assert said["text"] == f"Cells without -c are in conversation {name!r} now, too; it has 0 turns."
+
+
+def test_what_a_cell_changes_is_told_when_it_has_ended_and_nothing_where_it_changes_nothing(
+    page: Page,
+) -> None:
+    change = "%config KimiMagic.effort = 'low'\nlate = 1\n@kimi.tool\ndef later() -> str:\n    return ''"
+    page.kernel.run(change)
+    page.until(lambda: page.states[-1]["defaults"]["effort"] == "low")
+    assert "late" in page.states[-1]["variables"]
+    assert "later" in page.states[-1]["tools"]
+    told = len(page.states)
+    page.kernel.run("1 + 1")
+    page.kernel.run("%config KimiMagic.effort = ''\ndel late")
+    page.until(lambda: page.states[-1]["defaults"]["effort"] == "max")
+    assert len(page.states) == told + 1
+
+
+def test_a_turn_in_the_panel_tells_the_times_that_its_cell_tells(page: Page) -> None:
+    page.kernel.run("@kimi.tool\ndef look() -> str:\n    'Looks.'\n    return 'seen'")
+    asked = page.kernel.run("%%kimi -e low -t look\nLook. [[simulate: steps 1]]", cell="c1")
+    page.until(lambda: page.transcript)
+    (told,) = re.findall(r"look\(\)</code> · ([^<]*)<", asked.bundles()[-1]["text/html"])
+    assert re.fullmatch(r"\d\.\d s", told)
+    assert f"look()</code> · {told}<" in page.transcript[0]["html"]
+    page.say(lambda: len(page.transcript) == 2, do="ask", prompt="And here?", effort="low")
+    assert re.search(r"Thinking · \d\.\d s · \d+ tokens", page.transcript[1]["html"])
+
+
+def test_a_number_is_written_as_in_a_cell(page: Page) -> None:
+    page.say(lambda: page.transcript, do="ask", prompt="Hi", effort="low", max_tokens=" 8k ", search="")
+    assert page.kernel.value("kimi.conversation.path()[0].settings['max_tokens']") == 8192
+
+
+def test_a_budget_is_warned_of_and_where_it_is_spent_the_turn_says_so(page: Page) -> None:
+    """With a server that costs money, as far as the chat knows."""
+    page.say(lambda: page.transcript, do="ask", prompt="Free?", effort="low")
+    page.kernel.run("kimi.session.purse.connect(is_free=False)\n%kimi budget 0.0001")
+    try:
+        page.say(lambda: len(page.transcript) == 2, do="ask", prompt="Dear?", effort="low")
+        page.kernel.run("%kimi budget 0")
+        page.say(lambda: len(page.transcript) == 3, do="ask", prompt="Still?", effort="low")
+    finally:
+        page.kernel.run("%kimi budget off\nkimi.session.purse.is_free = True")
+    assert page.kinds("note")[0]["text"].startswith("At worst (all of max_tokens, 16,384) this costs")
+    assert page.transcript[2]["status"] == "failed"
+    assert "The budget of 0 USD in all is spent (0 USD); nothing was sent." in page.transcript[2]["html"]
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         ({"prompt": "  "}, "PromptError: There is no prompt."),
         ({"prompt": "{{ nothing_here }}"}, "PromptError: "),
-        ({"prompt": "Hi", "max_tokens": -1}, "OptionError: max_tokens: must be"),
+        *(
+            (
+                {"prompt": "Hi", "max_tokens": wrong},
+                "OptionError: Most tokens: must be a whole number from 1",
+            )
+            for wrong in (-1, "1e6", "0.5", "0", "2M", "many")
+        ),
+        ({"prompt": "Hi", "search": "1e2"}, "OptionError: Web search, at most: must be"),
         ({"prompt": "Hi", "effort": "utmost"}, "OptionError: effort: must be"),
         ({"prompt": "Hi", "files": ["/no/such/file"]}, "PromptError: "),
     ],
@@ -217,6 +298,20 @@ def test_a_tool_that_wants_consent_asks_in_the_panel(page: Page) -> None:
     assert "wipe" in asked["text"]
     page.say(lambda: page.transcript, do="answer", call=asked["call"], allowed=True)
     assert len(page.kernel.value("ran")) == 1
+    assert asked["text"] == "Run wipe()?"
+    assert "wiped" in page.transcript[0]["html"]
+
+
+def test_a_picture_among_the_files_is_shown_to_the_model(page: Page, tmp_path: Path) -> None:
+    Image.new("RGB", (30, 20)).save(tmp_path / "teal.PNG")
+    page.say(
+        lambda: page.transcript,
+        do="ask",
+        prompt="What is it?",
+        effort="low",
+        files=[str(tmp_path / "teal.PNG")],
+    )
+    assert "Image 1: <code>image/png</code>, 30 × 20 pixels" in page.transcript[0]["html"]
 
 
 def test_a_reply_that_is_stopped_waits_for_no_consent_any_more(page: Page) -> None:
@@ -277,27 +372,65 @@ def test_a_long_conversation_is_saved_from_its_end_and_says_what_is_left_out() -
     html = saved("main", entries)["text/html"]
     assert "The first 2 are not shown." in html
     assert len(html) < MOST * 1.2
+    assert f"<style>{NO_WIDGET}</style>" in html
     alone = saved("main", [Entry(turn("1", None), "x" * MOST * 2, "m", "t")])["text/html"]
     assert "x" * MOST in alone
+
+
+def test_a_saved_conversation_holds_nothing_but_what_may_be_published() -> None:
+    asked = turn("<script>alert(1)</script>", None)
+    assert faults(saved("<b>main", [Entry.of(asked, view_of_turn(asked, []))])) == []
+
+
+def test_a_stored_turn_says_as_its_cell_did_where_it_was_cut() -> None:
+    asked = turn("a", None, settings={"max_tokens": 500})
+    entry = Entry.of(asked, view_of_turn(asked, [record(stop_reason="max_tokens")]))
+    for shown_as in (entry.html, entry.text):
+        assert "max_tokens (500) was reached" in shown_as
+        assert "in the panel: Most tokens" in shown_as
 
 
 def record(**more: Any) -> Record:
     base = Record(
         time=NOW, conversation="main", turn="a", input=100, cache_read=300, cache_write_5m=0, output=50
     )
-    return replace(base, cost=Decimal("0.5"), status="complete", **more)
+    return base.replace(cost=Decimal("0.5"), status="complete", **more)
 
 
 def test_the_strip_sums_the_conversation_and_counts_down_to_the_end_of_the_cache() -> None:
     conversation = Conversation().with_turn(turn("a", None))
-    other = replace(record(), conversation="other")
-    old = replace(record(), time=NOW - timedelta(days=3), conversation="other")
+    other = record().replace(conversation="other")
+    old = record().replace(time=NOW - timedelta(days=3), conversation="other")
     strip = usage([old, other, record()], conversation, NOW + timedelta(seconds=100))
     assert (strip["in"], strip["cached"], strip["out"], strip["hit_rate"]) == (400, 300, 50, 0.75)
     assert (strip["cost"], strip["today"]) == ("$0.5000", "$1.00")
     assert strip["expires_in"] == 200
     assert strip["context"] == 450
     assert strip["plot"] == [{"cached": 300, "fresh": 100, "out": 50}]
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        ([], "–"),
+        ([None], "unknown"),
+        ([Decimal(1), None, None], "$1.00, 2 without a known cost"),
+        ([Decimal(0)], "$0.00"),
+    ],
+)
+def test_a_cost_that_is_not_known_is_said(costs: list[Decimal | None], said: str) -> None:
+    records = [record().replace(cost=cost) for cost in costs]
+    assert usage(records, Conversation(), NOW)["cost"] == said
+
+
+def test_a_cost_tells_simulated_money_from_real_and_one_currency_from_another() -> None:
+    def cost(*records: Record) -> str:
+        return str(usage(records, Conversation(), NOW)["cost"])
+
+    simulated, euros = record(simulated=True), record(currency="EUR")
+    assert cost(simulated, simulated) == "would be $1.00"
+    assert cost(simulated, record()) == "$1.00, 1 simulated"
+    assert cost(euros, record()) == "$0.5000, 1 in another currency"
 
 
 def test_an_effort_tells_the_time_that_it_took_here_or_what_to_expect() -> None:
@@ -307,5 +440,5 @@ def test_an_effort_tells_the_time_that_it_took_here_or_what_to_expect() -> None:
 
 def test_a_form_without_choices_leaves_all_to_the_settings() -> None:
     assert Form.of({"prompt": "Hi", "model": "", "max_tokens": None, "search": ""}) == Form("Hi")
-    with pytest.raises(KimiError, match="search: must be a whole number from 1"):
+    with pytest.raises(KimiError, match="Web search, at most: must be a whole number from 1"):
         Form.of({"prompt": "Hi", "search": 10**6})

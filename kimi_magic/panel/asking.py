@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api import Kimi
+from ..counts import read_count
 from ..errors import OptionError, PromptError
 from ..prompt import ImageLimits, attach, expand
 from ..session import Plan
 from ..wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS
 
+MOST_SEARCHES = 9_999
 NO_PROMPT = PromptError("There is no prompt.", hint="Write it into the box above the buttons.")
 
 
@@ -41,9 +43,9 @@ class Form:
             prompt,
             str(said.get("model") or "") or None,
             _one_of(said, "effort", tuple(EFFORTS)),
-            _number(said, "max_tokens", CONTEXT_WINDOW),
+            _number(said, "max_tokens", "Most tokens", CONTEXT_WINDOW),
             _one_of(said, "cache", CACHE_TTLS),
-            _number(said, "search", 9_999),
+            _number(said, "search", "Web search, at most", MOST_SEARCHES),
             tuple(str(name) for name in said.get("tools") or ()),
             tuple(str(path) for path in said.get("files") or () if str(path).strip()),
         )
@@ -86,10 +88,12 @@ def _one_of(said: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str
     return value
 
 
-def _number(said: Mapping[str, Any], name: str, most: int) -> int | None:
-    value = said.get(name)
-    if value in (None, "", 0):
+def _number(said: Mapping[str, Any], name: str, label: str, most: int) -> int | None:
+    """What stands in a field, read as a cell's option is; None where nothing does. label: the field's."""
+    written = said.get(name)
+    if written is None or not str(written).strip():
         return None
-    if not isinstance(value, int) or not 1 <= value <= most:
-        raise OptionError(f"{name}: must be a whole number from 1 to {most:,}, not {value!r}.")
-    return value
+    try:
+        return read_count(str(written), most)
+    except ValueError as error:
+        raise OptionError(f"{label}: {error}") from None

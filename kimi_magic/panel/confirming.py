@@ -25,8 +25,10 @@ class Confirming:
 
     def ask(self, tool: Tool, call: ToolUseBlock, runs: Callable[[], bool]) -> bool | None:
         """Wait for the answer, as long as the turn runs; no where the panel is closed."""
-        given = clean(json.dumps(call.input, ensure_ascii=False))
-        text = f"Run {tool.name} with {given if len(given) <= _SHOWN else given[:_SHOWN] + ' …'}?"
+        given = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.input.items())
+        if len(given) > _SHOWN:
+            given = f"{given[:_SHOWN]} … ({len(given):,} characters in all)"
+        text = clean(f"Run {tool.name}({given})?")
         question = _Question(uuid.uuid4().hex, text)
         self._open[question.key] = question
         self._show(question)

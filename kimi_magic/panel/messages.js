@@ -1,19 +1,22 @@
 // The panel's messages: what the kernel says there is, and what the user wants of it.
 //
+// What is not chosen in the form is "": the notebook's defaults hold, whatever they are by then.
 // Each wish has a number; the kernel acknowledges it at once, so a wish that is not acknowledged waits
 // behind a running cell.
 
 const BUSY_AFTER = 700; // ms without an acknowledgement
 const INTERRUPT_AFTER = 200; // ms until a cell that waits for the reply is ended as cells are
+const SEARCHES = "5"; // where no number is given
 const stores = new Map(); // by panel: what came, and what is being written, whichever view shows it
 
 function storeOf(model) {
   const id = model.get("_panel");
   if (!stores.has(id)) {
     stores.set(id, {
-      state: null, items: new Map(), replies: new Map(), asked: new Map(), pending: new Map(), views: new Set(),
-      form: { prompt: "", model: "", effort: "", max_tokens: "", cache: "", searches: false, search: 5, tools: [], files: [] },
-      editing: null, error: "", dead: false, number: 0, heardAt: 0,
+      id, state: null, items: new Map(), replies: new Map(), asked: new Map(), pending: new Map(), outgoing: new Map(), views: new Set(),
+      form: { prompt: "", model: "", effort: "", max_tokens: "", cache: "", searches: false, search: SEARCHES, tools: [], files: [] },
+      editing: null, error: "", note: "", dead: false, heardAt: 0,
+      ...draftOf(id),
     });
   }
   return stores.get(id);
@@ -21,13 +24,36 @@ function storeOf(model) {
 
 const each = (store, action) => { for (const view of store.views) action(view); };
 
+// --- what is being written ----------------------------------------------------------------------
+
+// It outlives a reload of the page. Where a page may keep nothing (a sandboxed frame), it does not.
+function draftOf(id) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`kimi-panel ${id}`)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+// The form has changed: keep it, and let the other views show it.
+function wrote(store, writer = null) {
+  try {
+    sessionStorage.setItem(`kimi-panel ${store.id}`, JSON.stringify({ form: store.form, editing: store.editing }));
+  } catch {
+    // nothing may be kept here, or no more
+  }
+  each(store, (view) => view !== writer && view.fill());
+}
+
 // --- what the kernel says -----------------------------------------------------------------------
 
 function hear(store, message) {
   if (message.kind === "ack") {
     store.pending.delete(message.n);
   } else if (message.kind === "taken") {
-    store.outgoing?.delete(message.n);
+    store.outgoing.delete(message.n);
+  } else if (message.kind === "note") {
+    store.note = message.text;
   } else if (message.kind === "error") {
     store.error = message.text;
     giveBack(store, message.n);
@@ -37,7 +63,7 @@ function hear(store, message) {
   } else if (message.kind === "live") {
     const known = store.replies.has(message.key);
     take(replyFor(store, message.key), message);
-    each(store, (view) => view.follow());
+    each(store, (view) => view.log.follow());
     if (known) return;
   } else if (message.kind === "state") {
     for (const item of message.items) store.items.set(item.id, item);
@@ -45,9 +71,6 @@ function hear(store, message) {
     store.heardAt = Date.now();
     const running = new Set(message.running.map((turn) => turn.key));
     for (const key of store.replies.keys()) if (!running.has(key)) store.replies.delete(key);
-    store.form.model ||= message.defaults.model;
-    store.form.effort ||= message.defaults.effort;
-    store.form.cache ||= message.defaults.cache;
   }
   each(store, (view) => view.draw());
 }
@@ -61,7 +84,7 @@ function replyFor(store, key) {
 
 function wish(model, store, words) {
   const n = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
-  store.error = "";
+  store.error = store.note = "";
   store.pending.set(n, Date.now());
   model.send({ ...words, n });
   setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), BUSY_AFTER + 50);
@@ -71,30 +94,24 @@ function wish(model, store, words) {
 function send(model, store) {
   const form = store.form;
   if (!form.prompt.trim() || store.dead) return;
-  const defaults = store.state?.defaults ?? {};
-  const chosen = (name) => (form[name] === defaults[name] ? null : form[name]);
-  const words = {
-    do: store.editing ? "again" : "ask", turn: store.editing, prompt: form.prompt,
-    model: chosen("model"), effort: chosen("effort"), cache: chosen("cache"),
-    max_tokens: parseInt(form.max_tokens, 10) || null,
-    search: form.searches ? parseInt(form.search, 10) || 5 : null,
-    tools: form.tools, files: form.files,
-  };
-  const n = wish(model, store, words);
-  (store.outgoing ??= new Map()).set(n, { prompt: form.prompt, files: form.files, editing: store.editing });
+  const { searches, ...words } = form;
+  words.search = searches ? form.search || SEARCHES : "";
+  const n = wish(model, store, { do: store.editing ? "again" : "ask", turn: store.editing, ...words });
+  store.outgoing.set(n, { prompt: form.prompt, files: form.files, editing: store.editing });
   Object.assign(form, { prompt: "", files: [] });
   store.editing = null;
-  each(store, (view) => (view.fill(), view.draw()));
+  wrote(store);
+  each(store, (view) => view.draw());
 }
 
 // A question that the kernel did not take stands in the box again, if nothing else does.
 function giveBack(store, n) {
-  const sent = store.outgoing?.get(n);
-  store.outgoing?.delete(n);
+  const sent = store.outgoing.get(n);
+  store.outgoing.delete(n);
   if (!sent || store.form.prompt) return;
   Object.assign(store.form, { prompt: sent.prompt, files: sent.files });
   store.editing = sent.editing;
-  each(store, (view) => view.fill());
+  wrote(store);
 }
 
 const runningHere = (state) => state?.running.filter((turn) => !turn.conversation || turn.conversation === state.conversation) ?? [];

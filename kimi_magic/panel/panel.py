@@ -4,6 +4,7 @@
 - It is among the chat's audience, so what cells ask appears in it while it streams; what it asks is a
   turn like any other, in the background.
 - A front end that comes (or comes back) says hello and gets all there is; then it gets news.
+- What cells change (settings, tools, variables) it looks at when a cell has ended.
 - Each wish of a front end is acknowledged at once. While a cell runs it waits in the kernel's queue, and
   the front end says so itself.
 - A second output below the widget holds the conversation as static HTML: that is what is left of it in
@@ -18,21 +19,23 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
-from ..api import Kimi
+from ..api import Kimi, view_of
 from ..conversation import Conversation, Turn
+from ..counts import counted
 from ..display import Deltas, Ending, Outputs, Progress, View
 from ..errors import ConversationError, KimiError
 from ..notebook import jupyter_session
+from ..render import ReplyView
 from ..session import TurnStream
 from ..tools import Tool
 from ..wire import ToolUseBlock
 from .asking import Form, plan_of
 from .confirming import Confirming
-from .state import item, state
-from .transcript import Entry, saved, shown
-from .widget import widget_class
+from .state import item, notebook, state
+from .transcript import Entry, saved, shown, view_of_turn
+from .widget import made
 
 INTERVAL = 0.1  # seconds between two updates of a running reply, at least
 BYTES_PER_SECOND = 150_000
@@ -41,18 +44,29 @@ REMEMBERED = 1000  # wishes whose repetition is not heeded
 Said = Mapping[str, Any]
 
 
-class Panel:
-    """names: the notebook's variables. outputs: where it is shown."""
+class Events(Protocol):
+    """Those of an IPython shell."""
 
-    def __init__(self, kimi: Kimi, names: Mapping[str, Any], outputs: Outputs) -> None:
+    def register(self, event: str, function: Callable[..., None]) -> None: ...
+
+    def unregister(self, event: str, function: Callable[..., None]) -> None: ...
+
+
+class Panel:
+    """names: the notebook's variables. outputs: where it is shown. events: of the shell that runs cells."""
+
+    def __init__(self, kimi: Kimi, names: Mapping[str, Any], outputs: Outputs, events: Events) -> None:
         self.kimi = kimi
         self._names = names
         self._outputs = outputs
+        self._events = events
         self._widget: Any = None
         self._saved_id = uuid.uuid4().hex
         self._lock = threading.RLock()
         self._running: list[TurnStream] = []
         self._sent: set[str] = set()  # turns that the front ends have
+        self._notebook: dict[str, Any] = {}  # as the front ends know it
+        self._views: dict[str, ReplyView] = {}  # by turn: of those that ended before its eyes
         self._entries: dict[str, Entry] = {}  # by turn
         self._kept: tuple[str, ...] = ()  # the turns of the saved output
         self._heard: dict[str, None] = {}
@@ -72,6 +86,7 @@ class Panel:
             "answer": lambda said: self._confirming.answer(str(said["call"]), bool(said["allowed"])),
         }
         kimi.audience.append(self)
+        events.register("post_run_cell", self._cell_ended)
 
     # --- shown ----------------------------------------------------------------------------------
 
@@ -79,7 +94,7 @@ class Panel:
         """Show it here, too: the widget where a front end can draw one, and what a notebook keeps."""
         if self._is_live:
             if self._widget is None:
-                self._widget = widget_class()(_panel=uuid.uuid4().hex, _saved=self._saved()["text/html"])
+                self._widget = made(_panel=uuid.uuid4().hex, _saved=self._saved()["text/html"])
                 self._widget.on_msg(lambda widget, said, buffers: self.hear(said))
             view = {"version_major": 2, "version_minor": 1, "model_id": self._widget.model_id}
             self._outputs.publish(
@@ -102,6 +117,7 @@ class Panel:
         """Take the widget away; the saved conversation stays."""
         if self in self.kimi.audience:
             self.kimi.audience.remove(self)
+            self._events.unregister("post_run_cell", self._cell_ended)
         self._confirming.close()
         if self._widget is not None:
             self._widget.close()
@@ -114,8 +130,17 @@ class Panel:
     def _entry(self, turn: Turn) -> Entry:
         """The turn, rendered once: what ended does not change."""
         if turn.id not in self._entries:
-            self._entries[turn.id] = Entry.of(turn, self.kimi.session.records)
+            view = self._views.pop(turn.id, None) or view_of_turn(turn, self.kimi.session.records)
+            self._entries[turn.id] = Entry.of(turn, view)
         return self._entries[turn.id]
+
+    def saw(self, ending: Ending) -> None:
+        """A turn has ended before its eyes: it knows more of it than what is stored, as its cell does."""
+        turn = ending.stream.turn
+        assert turn is not None
+        if not ending.stream.plan.ask.once:
+            self._entries.pop(turn.id, None)
+            self._views[turn.id] = view_of(ending, ending.stream.notes, raised=False)
 
     # --- the audience ---------------------------------------------------------------------------
 
@@ -135,11 +160,17 @@ class Panel:
             self._kept = now
             self._outputs.update(self._saved(), self._saved_id)
 
+    def _cell_ended(self, result: object) -> None:
+        """Tell the front end what a cell has changed that nobody else tells it."""
+        if self._widget is not None and notebook(self.kimi, self._names) != self._notebook:
+            self.refresh()
+
     def _tell(self) -> None:
         """Send the state, with the turns that the front end does not have."""
         with self._lock:
             self._running = [stream for stream in self._running if stream.turn is None]
-            now = state(self.kimi, self._names, self._running)
+            self._notebook = notebook(self.kimi, self._names)
+            now = {**self._notebook, **state(self.kimi, self._running)}
             turns = self.kimi.conversation.turns
             new = [key for key in now["turns"] if key not in self._sent]
             self._sent |= set(new)
@@ -184,6 +215,12 @@ class Panel:
             return self._confirming.ask(tool, call, lambda: begun[0].stream.turn is None)
 
         self.kimi.begin(plan, confirm=confirm, keep=begun.append)
+        self._note(*self.kimi.session.take_warnings())
+
+    def _note(self, *lines: str) -> None:
+        """Something that the user is to be told, and that is no error."""
+        if lines:
+            self.send({"kind": "note", "text": " ".join(lines)})
 
     def _again(self, said: Said) -> None:
         """Ask a turn of the path anew, in its place."""
@@ -207,6 +244,8 @@ class Panel:
         self.kimi.session.conversation(name)
         self.kimi.session.current = name
         self.kimi.refresh()
+        turns = counted(len(self.kimi.conversation.path()), "turn")
+        self._note(f"Cells without -c are in conversation {name!r} now, too; it has {turns}.")
 
     def _system(self, said: Said) -> None:
         self._change(replace(self.kimi.conversation, system=str(said["text"]).strip() or None))
@@ -234,4 +273,4 @@ class _Live:
         return max(INTERVAL, size / BYTES_PER_SECOND)
 
     def finish(self, ending: Ending) -> None:
-        pass  # the turn is in the conversation now, and the audience is told
+        self._panel.saw(ending)  # the turn is in the conversation now, and the audience is told

@@ -10,6 +10,10 @@ function make(tag, properties = {}, ...children) {
   return el;
 }
 
+function button(text, title, action, name = "") {
+  return make("button", { type: "button", textContent: text, title, onclick: action, className: name });
+}
+
 let count = 0;
 function labelled(text, control, hint = "") {
   control.id = `kimi-${++count}`;
@@ -29,34 +33,6 @@ const number = (value) => value.toLocaleString("en");
 function clock(seconds) {
   const left = Math.max(0, Math.round(seconds));
   return `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-}
-
-function plot(bars) {
-  const ns = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(ns, "svg");
-  const most = Math.max(1, ...bars.map((bar) => bar.cached + bar.fresh + bar.out));
-  const words = bars.map((bar, n) => `turn ${n + 1}: ${number(bar.cached)} cached, ${number(bar.fresh)} new, ${number(bar.out)} out`);
-  svg.setAttribute("viewBox", `0 0 ${Math.max(bars.length, 12) * 8} 40`);
-  svg.setAttribute("preserveAspectRatio", "xMinYMax");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Tokens of each turn. ${words.join("; ")}`);
-  bars.forEach((bar, n) => {
-    const group = document.createElementNS(ns, "g");
-    const title = document.createElementNS(ns, "title");
-    title.textContent = words[n];
-    group.append(title);
-    let top = 40;
-    for (const kind of ["cached", "fresh", "out"]) {
-      const height = (bar[kind] / most) * 38;
-      const rect = document.createElementNS(ns, "rect");
-      top -= height;
-      for (const [name, value] of Object.entries({ x: n * 8 + 1, y: top, width: 6, height, class: `kimi-bar-${kind}` }))
-        rect.setAttribute(name, value);
-      group.append(rect);
-    }
-    svg.append(group);
-  });
-  return svg;
 }
 
 // The last code block of a reply, as a cell; without one, the turn as text.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from statistics import median
 from typing import Any
 
 from ..api import Kimi
 from ..conversation import Conversation, Turn
+from ..counts import counted
 from ..keys import SET_A_KEY
 from ..render import money
 from ..render.footer import seconds
@@ -24,28 +24,35 @@ _COSTS_TIME = {"low": "quick", "high": "thinks longer", "max": "can take minutes
 """What an effort costs in time, where nothing has been measured."""
 
 
-def state(kimi: Kimi, names: Mapping[str, Any], running: Sequence[TurnStream]) -> dict[str, Any]:
-    """All but the turns' own content."""
+def state(kimi: Kimi, running: Sequence[TurnStream]) -> dict[str, Any]:
+    """All but the turns' own content, and what `notebook` gives."""
     session, conversation = kimi.session, kimi.conversation
     return {
-        "conversation": conversation.name,
         "conversations": sorted({*session.conversations, conversation.name}),
-        "head": conversation.head,
-        "branches": [_branch(conversation, turn) for turn in conversation.branches()],
-        "system": conversation.system or "",
+        "branches": _branches(conversation),
         "turns": [turn.id for turn in shown(conversation)],
         "running": [_running(kimi, stream) for stream in running],
         "usage": usage(session.records, conversation, session.now()),
         "models": list(MODELS),
         "efforts": efforts(session.records),
+        "notice": SIMULATED if kimi.simulated else "",
+    }
+
+
+def notebook(kimi: Kimi, names: Mapping[str, Any]) -> dict[str, Any]:
+    """What any cell may change without a word to the panel; cheap to look at."""
+    return {
         "defaults": {
             "model": kimi.settings.model,
-            "effort": kimi.settings.effort or "max",
+            "effort": EFFORTS[kimi.settings.effort or "max"],
             "cache": kimi.settings.cache or "5m",
+            "max_tokens": kimi.settings.max_tokens or None,
         },
         "tools": sorted(kimi.tools),
         "variables": sorted(name for name, value in list(names.items()) if _is_variable(name, value)),
-        "notice": SIMULATED if kimi.simulated else "",
+        "conversation": kimi.conversation.name,
+        "head": kimi.conversation.head,
+        "system": kimi.conversation.system or "",
     }
 
 
@@ -103,12 +110,18 @@ def usage(records: Sequence[Record], conversation: Conversation, now: datetime) 
 
 
 def _cost(records: Sequence[Record]) -> str:
-    costs = [record.cost for record in records if record.cost is not None]
-    if not costs:
-        return "unknown" if records else "–"
-    cost = sum(costs, Decimal(0))
-    text = money(cost, records[-1].currency)
-    return f"would be {text}" if cost and all(record.simulated for record in records) else text
+    """The sum, and what is not in it."""
+    sums = totals(records)
+    if sums.unknown == sums.requests:
+        return "unknown" if sums.requests else "–"
+    text = money(sums.cost, sums.currency)
+    if sums.cost and sums.simulated == sums.requests:
+        text = f"would be {text}"
+    elif sums.simulated and sums.simulated < sums.requests:
+        text += f", {sums.simulated:,} simulated"
+    unknown = [f"{sums.unknown:,} without a known cost"] * bool(sums.unknown)
+    others = [f"{sums.others:,} in another currency"] * bool(sums.others)
+    return ", ".join([text, *unknown, *others])
 
 
 def _expires_in(conversation: Conversation, last: Record | None, now: datetime) -> float | None:
@@ -126,11 +139,20 @@ def _bar(turn: Turn, records: Sequence[Record]) -> dict[str, int]:
     return {"cached": sums.cache_read, "fresh": sums.input + sums.cache_write, "out": sums.output}
 
 
-def _branch(conversation: Conversation, turn: Turn) -> dict[str, str]:
+def _branches(conversation: Conversation) -> list[dict[str, str]]:
+    """The ends of the ways that the conversation went, and the place where it is, if that is none of them."""
+    ends = [{"turn": turn.id, "label": _label(conversation, turn)} for turn in conversation.branches()]
+    head = conversation.head
+    if any(end["turn"] == head for end in ends):
+        return ends
+    here = "nothing yet" if head is None else _label(conversation, conversation.turns[head])
+    return [{"turn": head or "", "label": f"here: {here}"}, *ends]
+
+
+def _label(conversation: Conversation, turn: Turn) -> str:
     words = " ".join(turn.prompt.split())
     short = words if len(words) <= 40 else f"{words[:39]}…"
-    count = len(conversation.path_to(turn.id))
-    return {"turn": turn.id, "label": f"{short} ({count} turn{'s' * (count != 1)})"}
+    return f"{short} ({counted(len(conversation.path_to(turn.id)), 'turn')})"
 
 
 def _running(kimi: Kimi, stream: TurnStream) -> dict[str, Any]:

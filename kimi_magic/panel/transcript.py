@@ -11,12 +11,19 @@ from html import escape
 from typing import Any
 
 from ..conversation import COMPLETE, CUT, INTERRUPTED, REFUSED, Conversation, Turn
+from ..counts import counted
 from ..render import ReplyView, plain_text, safe_markdown, style
 from ..render import reply as rendered
 from ..render.sanitise import clean
 from ..usage import Record
 
 MOST = 400_000  # characters of HTML that a notebook keeps; earlier turns are left out
+NO_WIDGET = (
+    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .kimi-panel-saved)"
+    " > .jp-OutputArea-output.lm-Panel:not(:has(*)) { display: none }"
+)
+"""The front end's own line for a widget whose kernel is gone ("model not found"), right above a transcript
+that stands for it: a widget's output in which nothing is drawn."""
 LIVE_ONLY = "The panel itself lives as long as its kernel: run %kimi panel again to go on here."
 
 _BECAUSE = {
@@ -56,6 +63,7 @@ def view_of_turn(turn: Turn, records: Iterable[Record]) -> ReplyView:
         structured="output_config" in turn.settings and "format" in turn.settings["output_config"],
         raised=False,
         images=tuple(turn.images),
+        max_tokens=turn.settings.get("max_tokens"),
     )
 
 
@@ -69,8 +77,7 @@ class Entry:
     text: str
 
     @classmethod
-    def of(cls, turn: Turn, records: Iterable[Record]) -> Entry:
-        view = view_of_turn(turn, records)
+    def of(cls, turn: Turn, view: ReplyView) -> Entry:
         return cls(
             turn,
             rendered.html(view, sheet=False),
@@ -85,14 +92,15 @@ def saved(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
     while first > 0 and (size == 0 or size + len(entries[first - 1].html) <= MOST):
         first -= 1
         size += len(entries[first].html)
-    title = f"Conversation {name}: {len(entries)} turn{'s' * (len(entries) != 1)}."
+    title = f"Conversation {name}: {counted(len(entries), 'turn')}."
     left_out = f" The first {first} are not shown." if first else ""
     opening = f'<p style="{style.QUIET}">{escape(clean(f"{title}{left_out} {LIVE_ONLY}"))}</p>'
     body = "".join(_section(entry) for entry in entries[first:])
     return {
-        "text/html": f'<div class="kimi-panel-saved">{rendered.wrapped(opening + body)}</div>',
-        "text/markdown": "\n\n".join([title, *(entry.markdown for entry in entries[first:])]),
-        "text/plain": "\n\n".join([title, *(entry.text for entry in entries[first:])]),
+        "text/html": f'<div class="kimi-panel-saved"><style>{NO_WIDGET}</style>'
+        f"{rendered.wrapped(opening + body)}</div>",
+        "text/markdown": "\n\n".join([safe_markdown(title), *(entry.markdown for entry in entries[first:])]),
+        "text/plain": "\n\n".join([plain_text(title), *(entry.text for entry in entries[first:])]),
     }
 
 

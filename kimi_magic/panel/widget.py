@@ -10,7 +10,7 @@ from ..display import SCRIPT
 from ..render import style
 
 _HERE = Path(__file__).parent
-_SCRIPTS = [_HERE / name for name in ("messages.js", "pieces.js", "panel.js")]
+_SCRIPTS = [_HERE / name for name in ("messages.js", "pieces.js", "log.js", "strip.js", "panel.js")]
 """Put one after the other, behind what shows a running reply."""
 
 
@@ -26,3 +26,16 @@ def widget_class() -> Any:
         _saved = traitlets.Unicode().tag(sync=True)
 
     return KimiPanel
+
+
+def made(**state: str) -> Any:
+    """A new widget with this state.
+
+    ipykernel 7.4 takes a message for the answer to what its widget has sent last, and lets it wait where
+    that was sent: after a cell's news, behind the cell that runs now. Ours answer nothing, so each goes
+    where the front end sends it.
+    """
+    widget = widget_class()(**state)
+    if hasattr(widget.comm, "_reply_subshell_for"):
+        widget.comm._reply_subshell_for = lambda data, sent_to: sent_to
+    return widget

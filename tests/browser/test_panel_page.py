@@ -11,7 +11,19 @@ pytestmark = pytest.mark.browser
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SAID = "no model has read this"
+NOT_FOUND = "Error displaying widget: model not found"
 INTERRUPTED = "Interrupted: what had arrived is kept here"
+
+
+LATER = """%config KimiMagic.effort = 'high'
+from kimi_magic import kimi
+ran = []
+@kimi.tool(confirm=True)
+def wipe(name: str = "all") -> str:
+    "Wipe a disk."
+    ran.append(name)
+    return "wiped"
+"""
 
 
 def load(speed: int = 0) -> str:
@@ -30,6 +42,21 @@ class Panel:
 
     def button(self, name: str) -> Locator:
         return self.root.get_by_role("button", name=name, exact=True)
+
+    def choice(self, name: str) -> Locator:
+        """What a select box shows."""
+        return self.root.get_by_role("combobox", name=name).locator("option:checked")
+
+    def wait_for_its_end(self) -> None:
+        """Until its transcript, which is longer than its box, shows the last turn."""
+        at_end = "e => e.scrollTop > 0 && e.scrollHeight - e.scrollTop - e.clientHeight < 2"
+        log = self.root.locator(".kimi-log").element_handle()
+        self.root.page.wait_for_function(at_end, arg=log)
+
+    def height(self) -> float:
+        """From the top to the buttons below the prompt."""
+        to_send = "e.querySelector('.kimi-main').getBoundingClientRect().bottom"
+        return float(self.root.evaluate(f"e => {to_send} - e.getBoundingClientRect().top"))
 
     def ask(self, text: str) -> None:
         self.prompt.fill(text)
@@ -71,10 +98,12 @@ def see(front: FrontEnd, panel: Panel) -> None:
 
 
 def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None:
-    front.open([load(), "by_site = [1, 2]\n%kimi panel", "%kimi history"])
+    front.open([load(), "by_site = [1, 2]\n%kimi panel", "%kimi history", LATER, "ran"])
     for cell in (0, 1):
         front.run(cell)
     panel = Panel(front, 1)
+    expect(panel.choice("Branch")).to_have_text("here: nothing yet")
+    expect(panel.button("Undo")).to_be_disabled()
 
     # An Enter that confirms a candidate of an input method sends nothing, whatever is held with it.
     panel.prompt.fill("你好")
@@ -92,6 +121,27 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     expect(panel.turns.first.locator(".kimi-said")).to_have_text("你好")
 
     panel.settings.click()
+    assert panel.root.get_by_label("Effort").input_value() == "max"
+    front.run(3)
+    expect(panel.root.get_by_label("Effort")).to_have_value("high")
+    panel.root.get_by_role("checkbox", name="wipe").check()
+    panel.ask("Wipe it. [[simulate: steps 1]]")
+    expect(panel.root.get_by_role("status")).to_have_text("A tool waits for your answer.")
+    panel.root.get_by_role("alertdialog", name="Run wipe()?").get_by_role("button", name="Allow").click()
+    expect(panel.turns.nth(1)).to_contain_text("effort high")
+    front.run(4)
+    assert front.outputs(4)[0]["data"]["text/plain"] == "['all']"
+    panel.root.get_by_role("checkbox", name="wipe").uncheck()
+    panel.button("Undo").click()
+    expect(panel.choice("Branch")).to_have_text("here: 你好 (1 turn)")
+
+    tokens = panel.root.get_by_label("Most tokens")
+    tokens.fill("1e6")
+    panel.ask("Too much")
+    expect(panel.root.get_by_role("alert")).to_contain_text("Most tokens: must be a whole number from 1")
+    assert panel.prompt.input_value() == "Too much"
+    panel.prompt.fill("")
+    tokens.fill("8k")
     panel.root.get_by_label("Effort").select_option("low")
     panel.root.get_by_label("Insert a variable").select_option("by_site")
     assert panel.prompt.input_value() == "{{ by_site }}"
@@ -107,7 +157,7 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
 
     see(front, panel)
     panel.turns.nth(1).get_by_role("button", name="Insert as cell").click()
-    front.page.wait_for_function("() => front().kinds().length === 4")
+    front.page.wait_for_function("() => front().kinds().length === 6")
     assert "Counter" in front.page.evaluate("() => front().source(2)")
 
     panel.turns.nth(0).get_by_role("button", name="Edit").click()
@@ -120,13 +170,19 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     panel.button("Undo").click()
     expect(panel.turns).to_have_count(1)
     front.run(3)
-    assert front.output(3).locator("table tbody tr").count() == 3
+    assert front.output(3).locator("table tbody tr").count() == 4
+    panel.root.get_by_role("combobox", name="Conversation").select_option("")
+    panel.root.get_by_label("Name of the new conversation").fill("aside")
+    panel.root.get_by_label("Name of the new conversation").press("Enter")
+    expect(panel.root.get_by_role("status")).to_contain_text(
+        "Cells without -c are in conversation 'aside' now"
+    )
 
 
 def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     front.open(
         [
-            load(150),
+            load(80),
             "%kimi panel",
             "%%kimi\nAsked in a cell: a table please.\n\n|a|b|\n|-|-|\n|1|2|",
             "from kimi_magic import kimi\nkimi.panel()",
@@ -151,6 +207,9 @@ def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     front.run(3)
     panels[1] = Panel(front, 3)
     expect(panels[1].turns).to_have_count(2)
+    for panel in panels:
+        panel.wait_for_its_end()
+        assert panel.height() < 600, "the prompt is on the page with the reply above it"
     front.run(4)
     for panel in panels:
         expect(panel.turns).to_have_count(0)
@@ -166,20 +225,22 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     status = panel.root.get_by_role("status")
     running = panel.root.locator(".kimi-running").get_by_text(SAID)
 
-    panel.ask("Nobody runs. [[simulate: silence]]")
+    front.start(2)
+    front.output(2).get_by_text("sleeps").wait_for()
+    panel.ask("A cell runs. [[simulate: silence]]")
     running.wait_for()
     panel.button("Stop").click()
     expect(panel.turns.nth(0)).to_contain_text(INTERRUPTED)
-
-    panel.ask("A cell runs. [[simulate: silence]]")
-    running.wait_for()
-    front.start(2)
-    front.output(2).get_by_text("sleeps").wait_for()
-    panel.button("Stop").click()
-    expect(panel.turns.nth(1)).to_contain_text(INTERRUPTED)
     assert front.is_running(2)
     front.interrupt()
     front.wait(2)
+
+    panel.ask("Nobody runs. [[simulate: silence]]")
+    running.wait_for()
+    panel.button("Stop").click()
+    expect(panel.turns.nth(1)).to_contain_text(INTERRUPTED)
+    cost = panel.root.locator(".kimi-fact").filter(has_text="this conversation")
+    expect(cost).to_have_text("unknown this conversation")
 
     front.page.evaluate("() => front().subshells(false)")  # for what is made from now on
     front.set_source(1, "%reload_ext kimi_magic\n%kimi panel")
@@ -208,8 +269,8 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
 
 
 def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: FrontEnd) -> None:
-    name = front.open([load(), "%kimi panel"])
-    for cell in (0, 1):
+    name = front.open([load(), "%kimi panel", "import ipywidgets\nipywidgets.IntSlider()"])
+    for cell in (0, 1, 2):
         front.run(cell)
     panel = Panel(front, 1)
     panel.ask("What stays?")
@@ -217,11 +278,21 @@ def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: Fr
     panel.turns.first.locator(".kimi-footer").wait_for()
     saved = front.output(1).locator(".kimi-panel-saved")
     assert not saved.is_visible()
+    panel.prompt.fill("Half written")
     front.command("docmanager:save")
+    front.reopen(name, keep=True)
+    panel = Panel(front, 1)
+    expect(panel.turns).to_have_count(1)
+    assert panel.prompt.input_value() == "Half written"
 
     front.restart()
     expect(panel.root.get_by_role("status")).to_contain_text("run %kimi panel again")
     assert not panel.button("Send").is_enabled()
+    front.reopen(name)
+    saved.get_by_text("What stays?").first.wait_for()
+    expect(front.output(2)).to_contain_text(NOT_FOUND)
+    assert [e.is_visible() for e in front.page.get_by_text(NOT_FOUND).all()] == [False, True]
+    picture(front, "reopened-own")
     front.close()
 
     def sign(notebook: nbformat.NotebookNode) -> None:
