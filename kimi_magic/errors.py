@@ -28,7 +28,8 @@
     └── StreamError             a reply that began and is not whole
         ├── IncompleteStreamError   it ended without saying why
         ├── StreamDecodeError       an event that is not JSON
-        └── EmptyResponseError         a finished reply without any content
+        ├── EmptyResponseError      a finished reply without any content
+        └── NoAnswerError           one that ended in its thinking, or at a call that nobody runs
 
     Interrupted                 by the user: a KeyboardInterrupt, so that no `except Exception` hides it
 
@@ -209,3 +210,8 @@ class StreamDecodeError(StreamError):
 
 class EmptyResponseError(StreamError):
     """The server finished the reply without sending any content."""
+
+
+class NoAnswerError(StreamError):
+    """The reply ended (`max_tokens` …) without text, or at a call that nobody runs, so it cannot be sent
+    back."""

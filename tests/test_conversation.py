@@ -136,7 +136,7 @@ def test_a_turn_that_is_not_complete_is_kept_and_never_sent(status: str, replies
 def test_undo_takes_the_last_turn_off_and_use_brings_it_back() -> None:
     undone = three().undo()
     assert names(undone) == ["a", "b"]
-    assert undone.state(undone.turns["c"]) == "undone"
+    assert undone.state(undone.turns["c"]) == "left"
     back = undone.use("c")
     assert names(back) == ["a", "b", "c"]
     assert back.state(back.turns["c"]) == "active"
@@ -158,8 +158,24 @@ def test_use_goes_on_from_a_replaced_turn_with_its_own_context() -> None:
 def test_new_empties_the_path_and_keeps_the_turns() -> None:
     fresh = three().fresh()
     assert names(fresh) == []
-    assert {fresh.state(t) for t in fresh.turns.values()} == {"undone"}
+    assert {fresh.state(t) for t in fresh.turns.values()} == {"left"}
     assert names(fresh.use("b")) == ["a", "b"]
+
+
+def test_turns_that_use_or_a_join_leave_behind_have_left_and_are_not_stale() -> None:
+    used = three().use("a")
+    assert used.states() == {"a": "active", "b": "left", "c": "left"}
+    joined = three().joined(Conversation("main", {"x": turn("x", None, "cell x")}, "x"))
+    assert joined.states() == {"a": "left", "b": "left", "c": "left", "x": "active"}
+    again = run(joined, "b2", "cell b")  # what stood behind the old one waits for its cell now
+    assert again.states() == {"a": "left", "b": "replaced", "c": "stale", "x": "active", "b2": "active"}
+
+
+def test_a_repr_is_a_line_without_signatures_and_hashes() -> None:
+    long = turn("a", settings={"system": "s" * 999}, exchanges=())
+    long = replace(long, id="0123456789abcdef", prompt="Why?\n" * 40)
+    assert repr(long) == "<Turn 012345: 'Why? Why? Why? Why? Why? Why? Why? Why?…', complete>"
+    assert repr(three().undo()) == "<Conversation main: 2 of 3 turns are sent along, no system prompt>"
 
 
 def test_undo_of_nothing_and_use_of_nothing_say_so() -> None:
@@ -211,7 +227,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Any, ...]]:
             st.sampled_from(BROKEN_REPLIES),
         ),
     )
-    others = st.sampled_from([("undo",), ("new",)])
+    others = st.sampled_from([("undo",), ("new",), ("compact",)])
     uses = st.tuples(st.just("use"), st.integers(0, 9))
     return draw(st.lists(st.one_of(runs, runs, runs, others, uses), max_size=14))
 
@@ -230,6 +246,9 @@ def play(history: list[tuple[Any, ...]]) -> Conversation:
                 conversation = conversation.undo()
             case ("new",):
                 conversation = conversation.fresh()
+            case ("compact",) if len(conversation.path()) > 1:
+                place = conversation.compaction()
+                conversation = conversation.with_turn(turn(f"sum {n}", compacts=place.compacts))
             case ("use", place):
                 usable = [t for t in conversation.turns.values() if t.status == COMPLETE]
                 if usable:
@@ -246,17 +265,21 @@ def check(conversation: Conversation) -> None:
     assert [name for name, state in states.items() if state == "active"] == sorted(
         names(conversation), key=list(states).index
     )
-    asked = Request(messages=(*conversation.messages(conversation.head), user("next?")), max_tokens=32)
+    messages, anew = conversation.messages(conversation.head), replace(conversation)
+    assert (path, messages) == (anew.path(), anew.messages(anew.head)), "what was handed on"
+    assert conversation.states() == anew.states()
+    asked = Request(messages=(*messages, user("next?")), max_tokens=32)
     asked.check()
     assert SIMULATOR.reply(asked.encode(), HEADERS).status == 200
 
 
 @given(histories())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 def test_whatever_happened_the_next_request_is_valid(history: list[tuple[Any, ...]]) -> None:
     conversation = play(history)
     runs = sum(step[0] == "run" for step in history)
-    assert len(conversation.turns) == runs  # nothing is ever overwritten
+    kept = [t for t in conversation.turns.values() if t.compacts is None]
+    assert len(kept) == runs  # nothing is ever overwritten
 
 
 def test_the_simulator_would_refuse_what_a_broken_turn_holds() -> None:

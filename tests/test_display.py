@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from scripted import Answer, Scripted, end, failing, reply, stopping, text, thinking, whole
 
+from kimi_magic.api import view_of
 from kimi_magic.conversation import COMPLETE, FAILED, INTERRUPTED
 from kimi_magic.display import Ending, Progress, StaticView, TerminalView, show
-from kimi_magic.errors import Interrupted, KimiError, ServerError
+from kimi_magic.errors import Interrupted, KimiError, NoAnswerError, ServerError
+from kimi_magic.render import closing_lines
 from kimi_magic.retry import Attempt
 from kimi_magic.session import Ask, Session, TurnStream, Worker
 from kimi_magic.wire import Block, TextBlock, ThinkingBlock, content_blocks
@@ -391,10 +393,11 @@ def test_a_reply_that_fails_is_finished_with_the_reason_and_raised(worker: Worke
     assert stream.turn.status == FAILED
 
 
-def test_a_reply_without_an_answer_says_that_it_is_left_out(worker: Worker) -> None:
+def test_a_reply_without_an_answer_is_an_error_that_says_why(worker: Worker) -> None:
     seen = Seen()
-    show(start(Scripted([stopping(thinking(0, "hm"), end("max_tokens"))])), worker, seen)
-    assert "left out" in seen.endings[0].failure
+    with pytest.raises(NoAnswerError, match=r"max_tokens \(65,536\) was reached\. Raise it \(-n"):
+        show(start(Scripted([stopping(thinking(0, "hm"), end("max_tokens"))])), worker, seen)
+    assert "before its answer" in seen.endings[0].failure
 
 
 HANGING = {
@@ -413,10 +416,13 @@ def test_an_interrupt_at_any_stage_ends_with_one_line_and_what_arrived(worker: W
     server = Scripted([HANGING[stage]])
     seen, stream = Seen(), start(server)
     threading.Thread(target=lambda: server.hangs.acquire() and interrupt()).start()
-    with pytest.raises(Interrupted, match="interrupted") as caught:
+    with pytest.raises(Interrupted, match=r"^Run the cell again to ask anew\.$") as caught:
         show(stream, worker, seen)
     assert isinstance(caught.value, KeyboardInterrupt)
-    assert [e.failure.partition(":")[0] for e in seen.endings] == ["Interrupted"]
+    arrived = stage not in ("before any answer", "at the start")
+    kept = "Interrupted: what had arrived is kept here, and will not be sent again."
+    assert [e.failure for e in seen.endings] == [kept if arrived else "Interrupted before anything arrived."]
+    assert seen.endings[0].failure in "\n".join(closing_lines(view_of(seen.endings[0])))
     assert stream.turn is not None
     assert stream.turn.status == INTERRUPTED
     assert len(stream.records) == 1

@@ -311,9 +311,11 @@ def test_chinese_has_no_stray_marks(shown: Any) -> None:
 
 def test_why_a_reply_was_cut_is_said_in_each_type(shown: Any) -> None:
     data = shown("cut")
-    assert "cut at max_tokens: raise it with -n" in data["text/html"]
-    assert "[cut at max_tokens: raise it with -n]" in data["text/plain"]
-    assert "*cut at max_tokens: raise it with -n*" in data["text/markdown"].replace("\\_", "_")
+    told = "The reply ends in the middle: max_tokens (16,384) was reached. Raise it (-n; in the panel: Most"
+    assert f">{told} tokens), or ask it to go on.</div>" in data["text/html"]
+    assert "cut at max_tokens" in data["text/html"]
+    assert f"[{told} tokens), or" in data["text/plain"]
+    assert f"*{told} tokens), or" in data["text/markdown"].replace("\\_", "_")
 
 
 def test_capture_keeps_one_finished_output_of_all_types(notebook: Any) -> None:

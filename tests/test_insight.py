@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -118,11 +117,11 @@ def test_what_the_server_forgot_or_did_not_say() -> None:
     talk.ask("Two?")
     conversation = talk.session.conversation()
     first, second = talk.session.records
-    looks = look_at(conversation, [first, replace(second, cache_read=0)])
+    looks = look_at(conversation, [first, second.replace(cache_read=0)])
     assert (looks[-1].missed, "had it no more" in looks[-1].reason) == (True, True)
-    looks = look_at(conversation, [first, replace(second, cache_read=None)])
+    looks = look_at(conversation, [first, second.replace(cache_read=None)])
     assert (looks[-1].missed, looks[-1].reason) == (False, "the server did not say")
-    assert len(look_at(conversation, [first, replace(second, replayed=True)])) == 1
+    assert len(look_at(conversation, [first, second.replace(replayed=True)])) == 1
     assert look_at(Conversation(), [first]) == []
     talk.worker.close()
 

@@ -146,17 +146,20 @@ DIFFERENCES: list[tuple[dict[str, Any], str]] = [
         request(model="kimi-k3.1-pro-highspeed"),
         "model: 'kimi-k3.1-pro-highspeed' here, 'kimi-k3.1-pro' there",
     ),
-    (request(max_tokens=99), "max_tokens: 99 here, 100 there"),
+    (request(max_tokens=99), "max_tokens (-n), the most that the reply may have: 99 here, 100 there"),
+    (request(output_config={"effort": "high"}, max_tokens=32_768), "effort: 'high' here, 'low' there"),
+    (request(output_config=None, system="Sing."), "effort: 'max by default' here, 'low' there"),
     (
-        request(output_config={"effort": "max"}),
-        'output_config: {"effort": "max"} here, {"effort": "low"} there',
+        request(output_config={"effort": "low", "format": {"type": "json_schema"}}),
+        'schema: {"type": "json_schema"} here, none there',
     ),
-    (request(system=None), "system: null here, 'Be brief.' there"),
-    (request(tools=[{"name": "f"}]), 'tools: [{"name": "f"}] here, null there'),
+    (request(system=None), "the system prompt: none here, 'Be brief.' there"),
     (
-        request(messages=[user("Why is the sky green?")]),
-        "the prompt: 'Why is the sky green?' here, 'Why is the sky blue?' there",
+        request(system="Be brief. " * 40 + "Sing.", max_tokens=99),
+        "the system prompt: 'Be brief. Be brief. Be brief. Be brief. Be brief.' … here, 'Be brief.' there",
     ),
+    (request(tools=[{"name": "f"}], max_tokens=9), 'tools: [{"name": "f"}] here, none there'),
+    (request(stop_sequences=["x"]), '--stop: ["x"] here, none there'),
     (
         request(messages=[user([]), {"role": "assistant", "content": "x"}, user("Why is the sky blue?")]),
         "message 1 of 3: '' here, 'Why is the sky blue?' there",
@@ -179,7 +182,9 @@ def test_a_miss_shows_the_first_difference_to_the_nearest_recording(
 def test_of_equal_recordings_the_newest_is_the_nearest() -> None:
     one, two = recording(request(system="1")), recording(request(system="2"))
     for order, there in (([one, two], "2"), ([one, two, one], "1")):
-        assert f"system: '3' here, '{there}' there" in str(Library(order).miss(request(system="3")))
+        assert f"the system prompt: '3' here, '{there}' there" in str(
+            Library(order).miss(request(system="3"))
+        )
 
 
 def test_a_long_prompt_is_shown_where_it_goes_another_way() -> None:
@@ -217,9 +222,26 @@ def test_a_turn_without_its_context_is_still_named() -> None:
 
 def test_the_nearest_of_very_many_is_found() -> None:
     many = [recording(request(messages=[user(f"Question {n}?")])) for n in range(300)]
-    assert "'Question 17?!' here, 'Question 17?' there" in str(
-        Library(many).miss(request(messages=[user("Question 17?!")]))
+    assert "the nearest (a.jsonl) is 'Question 17?'." in str(
+        Library(many).miss(request(messages=[user("Question 17?!")], system="Sing."))
     )
+
+
+def test_a_question_that_nothing_recorded_has_is_told_with_the_nearest_one() -> None:
+    library = Library([recording(), recording(request(messages=[user("word " * 900 + "A" + " tail" * 900)]))])
+    error = library.miss(request(messages=[user("Why is the sky green?")], max_tokens=9, model="other"))
+    assert error.message == (
+        "No recording has this question; the nearest (a.jsonl) is 'Why is the sky blue?'."
+    )
+    long = str(library.miss(request(messages=[user("word " * 900 + "B" + " tail" * 900)])))
+    assert "is … 'word word word word A tail tail" in long
+    assert len(long) < 250
+
+
+def test_the_same_question_is_nearer_than_one_that_only_begins_like_it() -> None:
+    begun = "word " * 900
+    library = Library([recording(request(messages=[user(f"{begun}{end}")])) for end in ("one", "two")])
+    assert "effort" in str(library.miss(request(messages=[user(f"{begun}one")], output_config=None)))
 
 
 # --- cassettes ----------------------------------------------------------------------------------

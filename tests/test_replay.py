@@ -27,6 +27,7 @@ from test_twins import BLOCKS
 from kimi_magic import AsyncClient, Client, Kimi, KimiMagic
 from kimi_magic.errors import ConfigError, KimiError, ReplayError, StoreError
 from kimi_magic.recordings import Library, Recording
+from kimi_magic.render import BADGE, REPLAYED_SIMULATED
 from kimi_magic.retry import Policy
 from kimi_magic.simulator import Simulator
 from kimi_magic.store import TWIN, Store
@@ -62,7 +63,7 @@ def test_what_was_recorded_is_replayed_the_same(cassette: Path) -> None:
         again = client.create(**ASK, system="Be brief.")
         assert again == second
         assert again.request_id == second.request_id
-        with pytest.raises(ReplayError, match=r"system: 'Sing\.' here, "):
+        with pytest.raises(ReplayError, match=r"the system prompt: 'Sing\.' here, "):
             client.create(**ASK, system="Sing.")
     assert len(cassette.read_text("utf-8").splitlines()) == 2
 
@@ -250,8 +251,10 @@ def test_auto_asks_once_and_only_never() -> None:
     run(chat, "two", cell="2", replay="auto")
     assert [r.replayed for r in chat.records] == [False, True, True, False]
     assert len(server.bodies) == 2
-    with pytest.raises(ReplayError, match="the number of messages: 5 here, 3 there"):
+    with pytest.raises(ReplayError, match=r"No recording has this question; the nearest .* is 'two'\."):
         run(chat, "three", replay="only")
+    with pytest.raises(ReplayError, match="differs in the number of messages: 5 here, 3 there"):
+        run(chat, "two", replay="only")
     assert len(server.bodies) == 2
     run(chat, "one", cell="1", replay="off")
     assert len(server.bodies) == 3
@@ -354,7 +357,8 @@ def test_a_cassette_is_recorded_and_then_replayed_without_a_key(
     assert (answer.text, answer.cost) == (said, 0)
     assert [row["replayed"] for row in other.usage] == [True]
     for kind, shown in answer._repr_mimebundle_().items():
-        assert "Replayed: this reply was recorded earlier" in shown, kind
+        assert "Replayed: this simulated reply was recorded earlier" in shown, kind
+        assert "Simulated reply: no model was asked" not in shown, "one badge says it"
     assert "replayed at no cost" in answer._repr_mimebundle_()["text/html"]
     third = kimi()
     assert third.play(cassette) == 1
@@ -481,11 +485,8 @@ def test_a_class_runs_the_teachers_notebook_without_key_and_network(lesson: Path
     replayed = texts(notebook)
     assert len(replayed) == 4
     for before, after in zip(taught_texts, replayed, strict=True):
-        badge, mark, rest = after.partition(
-            "[Replayed: this reply was recorded earlier, and nothing was asked now.]\n\n"
-        )
-        assert mark
-        assert badge + rest == before
+        assert f"[{REPLAYED_SIMULATED}]" in after
+        assert after.replace(REPLAYED_SIMULATED, BADGE) == before
     opened = notebook.cells[-1].outputs[0].text.strip()
     assert opened == "[]", opened
 
@@ -493,9 +494,9 @@ def test_a_class_runs_the_teachers_notebook_without_key_and_network(lesson: Path
 def test_a_changed_prompt_says_what_differs(lesson: Path) -> None:
     notebook = nbformat.read(lesson, as_version=4)
     notebook.cells[1].source = notebook.cells[1].source.replace("two", "three")
-    with pytest.raises(Exception, match="Nothing is recorded") as caught:
+    with pytest.raises(Exception, match="No recording has this question") as caught:
         execute(notebook, lesson.parent, **OFFLINE)
-    assert "(lesson.ipynb) differs in the prompt: 'Name three rivers." in str(caught.value)
+    assert "the nearest (lesson.ipynb) is 'Name two rivers." in str(caught.value)
 
 
 def test_nbval_runs_it_too(lesson: Path) -> None:

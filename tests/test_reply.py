@@ -8,7 +8,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -118,11 +118,11 @@ PLACES: dict[str, Callable[[str], ReplyView]] = {
     "structured text": lambda t: view(said(json.dumps({"a": t, t: [t]})), structured=True),
     "structured rows": lambda t: view(said(json.dumps([{"a": t, t: 1}])), structured=True),
     "structured text that is none": lambda t: view(said(t), structured=True),
-    "model": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, model=t),)),
-    "stop reason": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, stop_reason=t),)),
-    "request id": lambda t: replace(view(said("Yes.")), records=(replace(RECORD, request_id=t),)),
+    "model": lambda t: replace(view(said("Yes.")), records=(RECORD.replace(model=t),)),
+    "stop reason": lambda t: replace(view(said("Yes.")), records=(RECORD.replace(stop_reason=t),)),
+    "request id": lambda t: replace(view(said("Yes.")), records=(RECORD.replace(request_id=t),)),
     "effort and currency": lambda t: replace(
-        view(said("Yes.")), records=(replace(RECORD, effort=t, currency=t),)
+        view(said("Yes.")), records=(RECORD.replace(effort=t, currency=t),)
     ),
     "failure": lambda t: view(said("Half"), failure=t),
     "note": lambda t: view(said("Yes."), notes=(f"{t}: cut to 10,000 characters.",)),
@@ -291,20 +291,67 @@ def test_the_images_of_a_prompt_are_named_and_small_ones_can_be_looked_at() -> N
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ("max_tokens", "cut at max_tokens: raise it with -n"),
         ("refusal", "the model refused"),
-        ("model_context_window_exceeded", "the context window is full: %kimi new begins afresh"),
+        ("tool_use", "ended at a tool call"),
         ("stop_sequence", "stopped at a stop sequence"),
         ("a_new_one", "a_new_one"),
     ],
 )
 def test_why_a_reply_ended_is_said_in_words_in_each_type(reason: str, told: str) -> None:
-    shown = bundle(replace(view(said("Half")), records=(replace(RECORD, stop_reason=reason),)))
+    shown = bundle(replace(view(said("Half")), records=(RECORD.replace(stop_reason=reason),)))
     assert told in shown["text/html"]
     assert f"[{told}]" in shown["text/plain"]
     assert told.split(":")[0].replace("_", r"\_") in shown["text/markdown"].replace(r"\_", "_").replace(
         "_", r"\_"
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("max_tokens", "max_tokens (60) was reached. Raise it (-n; in the panel: Most tokens), or ask it"),
+        ("model_context_window_exceeded", "the context window is full. %kimi compact makes room"),
+    ],
+)
+def test_a_text_that_ends_in_the_middle_has_a_box_that_says_so(reason: str, told: str) -> None:
+    cut = replace(view(said("Half"), max_tokens=60), records=(RECORD.replace(stop_reason=reason),))
+    data = bundle(cut)
+    (box,) = re.findall(r'<div class="kimi-note"[^>]*>(.*?)</div>', data["text/html"])
+    assert box.startswith(f"The reply ends in the middle: {told}")
+    for kind in ("text/plain", "text/markdown"):
+        assert data[kind].replace("\\", "").count("The reply ends in the middle") == 1
+    assert box in closing_lines(cut)
+    assert "was reached" not in bundle(replace(cut, failure="Broken."))["text/html"]
+
+
+def test_without_the_limit_the_box_names_max_tokens_alone() -> None:
+    cut = replace(view(said("Half")), records=(RECORD.replace(stop_reason="max_tokens"),))
+    assert "in the middle: max_tokens was reached" in bundle(cut)["text/html"]
+
+
+def test_seconds_in_all_are_those_of_the_turn_with_its_tools() -> None:
+    later = RECORD.replace(time=RECORD.time + timedelta(seconds=6), seconds=1.0)
+    assert "· 7.0 s ·" in closing_lines(replace(view(said("Yes.")), records=(RECORD, later)))[-1]
+    assert "· 9.0 s ·" in closing_lines(view(said("Yes."), seconds=9.0))[-1]
+    back = later.replace(time=RECORD.time - timedelta(hours=1))  # the machine's clock was set
+    assert "· 4.2 s ·" in closing_lines(replace(view(said("Yes.")), records=(RECORD, back)))[-1]
+
+
+def test_a_call_that_the_user_declined_or_interrupted_has_not_failed() -> None:
+    for words, state in (
+        ("The user did not allow this call of f.", "declined"),
+        ("Interrupted: the call did not end.", "interrupted"),
+        ("ValueError: The user did not allow it", "failed"),
+    ):
+        assert f"· {state}<" in html(call(), result(said(words), is_error=True))
+
+
+def test_a_replayed_simulated_reply_has_one_badge() -> None:
+    data = bundle(
+        replace(view(said("Yes."), simulated=True), records=(RECORD.replace(replayed=True, simulated=True),))
+    )
+    assert data["text/html"].count('class="kimi-badge"') == 1
+    assert "this simulated reply was recorded earlier" in data["text/html"]
 
 
 def test_the_footer_is_one_line_with_usage_and_request_id_behind_it() -> None:

@@ -22,6 +22,7 @@ from kimi_magic.conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED
 from kimi_magic.errors import (
     IncompleteStreamError,
     KimiError,
+    NoAnswerError,
     OverloadedError,
     RequestError,
     ServerError,
@@ -221,7 +222,7 @@ def test_new_begins_afresh_when_its_reply_is_there() -> None:
     run(chat, "d")
     assert [prompts(r) for r in server.requests] == [["a"], ["b"], ["c"], ["c", "d"]]
     first = next(iter(chat.conversation().turns.values()))
-    assert chat.conversation().state(first) == "undone"
+    assert chat.conversation().state(first) == "left"
 
 
 def test_conversations_do_not_mix() -> None:
@@ -274,10 +275,15 @@ def test_a_reply_that_ends_well_is_a_complete_turn() -> None:
 def test_only_what_can_go_back_joins_the_conversation(answer: Answer, status: str) -> None:
     server = Scripted([answer, reply()])
     chat = session(server.client())
-    stream = run(chat, "a")
-    assert stream.turn is not None
-    assert stream.turn.status == status
-    assert stream.records[0].status == "complete"
+    if status == CUT:
+        error = fail(chat, "a")
+        assert isinstance(error, NoAnswerError)
+        assert error.partial.content[0].type == "thinking"
+    else:
+        run(chat, "a")
+    assert chat.last is not None
+    assert chat.last.status == status
+    assert chat.records[0].status == "complete"
     run(chat, "b")
     assert prompts(server.requests[1]) == (["a", "b"] if status == COMPLETE else ["b"])
 
@@ -448,10 +454,10 @@ def test_what_is_shown_of_a_continued_reply_never_loses_its_beginning() -> None:
 def test_t10_a_reply_that_pauses_for_ever_ends_after_a_bounded_number_of_requests() -> None:
     server = Scripted([PAUSED])
     chat = session(server.client())
-    stream = run(chat, "Search.")
+    assert isinstance(fail(chat, "Search."), NoAnswerError)
     assert len(server.bodies) == 9
-    assert stream.turn is not None
-    assert (stream.turn.status, stream.turn.stop_reason) == (CUT, "pause_turn")
+    assert chat.last is not None
+    assert (chat.last.status, chat.last.stop_reason) == (CUT, "pause_turn")
     assert len(chat.records) == 9
 
 

@@ -1126,6 +1126,27 @@ def test_the_schema_dialect_is_the_servers(simulator, parameters, fault):
         assert send(Simulator(speed=0, lenient=True), request_of("Hi", **fields))[0].status in (200, 400)
 
 
+def test_the_question_behind_attached_files_and_images_is_quoted(simulator):
+    files = "File `a b.csv` (GBK):\n```csv\n站点,x\n北,1\n```\n\nFile `n.md`:\n````md\n```\nx\n```\n````\n\n"
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    for content in (
+        [{"type": "text", "text": f"{files}What does it hold?\nBriefly."}],
+        [
+            {"type": "text", "text": f"{files}Image `one`:\n"},
+            image,
+            {"type": "text", "text": "Image `two`:\n"},
+            image,
+            {"type": "text", "text": "What does it hold?"},
+        ],
+    ):
+        request = request_of("?")
+        request["messages"] = [{"role": "user", "content": content}]
+        _, body = send(simulator, request)
+        assert "You asked: “What does it hold?”" in text_of(json.loads(body))
+        _, body = send(simulator, after(request, json.loads(body), "And now?"))
+        assert "Before it you asked: “What does it hold?”" in text_of(json.loads(body))
+
+
 def test_properties_that_are_named_like_keywords_are_no_faults(simulator):
     properties = {"$ref": {"type": "string"}, "anyOf": {"type": "string"}, "type": {"type": "string"}}
     schema = {"type": "object", "properties": properties, "enum": [{"$ref": 1, "b": 2}]}

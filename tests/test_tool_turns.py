@@ -19,7 +19,7 @@ from notebook import Notebook
 from pydantic import BaseModel
 from scripted import START, Answer, Scripted, block, end, reply, text, thinking
 
-from kimi_magic.api import Kimi
+from kimi_magic.api import Kimi, view_of
 from kimi_magic.config import KimiMagic
 from kimi_magic.conversation import COMPLETE, CUT, FAILED, INTERRUPTED, REFUSED, Turn
 from kimi_magic.display import Ending, Progress, TerminalView, show
@@ -28,6 +28,7 @@ from kimi_magic.errors import (
     Interrupted,
     InvalidReplyError,
     KimiError,
+    NoAnswerError,
     OptionError,
     RefusedReplyError,
     RequestError,
@@ -35,9 +36,9 @@ from kimi_magic.errors import (
     ToolError,
 )
 from kimi_magic.magics.completion import complete
-from kimi_magic.magics.options import parse_cell, parse_line
+from kimi_magic.magics.reading import parse_cell, parse_line
 from kimi_magic.pixels import pixel_size
-from kimi_magic.render import closing_lines
+from kimi_magic.render import bundle, closing_lines
 from kimi_magic.render.data import read, records
 from kimi_magic.session import Ask, Session, Worker
 from kimi_magic.store import Store
@@ -159,9 +160,10 @@ def test_arguments_that_are_no_json_are_answered_with_an_error(chat: Any) -> Non
 def test_a_call_that_may_be_cut_is_not_run(chat: Any, stop: str) -> None:
     server = Scripted([uses(("t1", "boom", "{}"), stop=stop)])
     kimi = chat(server)
-    answer = kimi.ask("?", tools=[boom])
+    with contextlib.nullcontext() if stop == "refusal" else pytest.raises(NoAnswerError, match=stop):
+        kimi.ask("?", tools=[boom])
     assert len(server.requests) == 1
-    assert answer.turn.status == (REFUSED if stop == "refusal" else CUT)
+    assert kimi.session.last.status == (REFUSED if stop == "refusal" else CUT)
     assert kimi.messages == ()
 
 
@@ -202,7 +204,9 @@ def test_after_the_last_round_the_model_has_to_answer_and_the_user_is_told(chat:
 def test_a_model_that_calls_for_ever_ends_in_a_turn_that_is_left_out(chat: Any) -> None:
     server = Scripted([uses(("t", "now", ""))])
     kimi = chat(server)
-    assert kimi.ask("?", tools=[now], max_steps=3).turn.status == CUT
+    with pytest.raises(NoAnswerError, match=r"\(stop_reason: tool_use\)\. It is left out"):
+        kimi.ask("?", tools=[now], max_steps=3)
+    assert kimi.session.last.status == CUT
     assert len(server.requests) == 4
     assert kimi.messages == ()
 
@@ -264,10 +268,11 @@ def test_a_paused_search_in_a_turn_with_tools_goes_on_as_it_was(chat: Any) -> No
 def test_a_pause_without_end_is_bounded_and_left_out(chat: Any) -> None:
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
     server = Scripted([Answer((START, *block(0, search), *end("pause_turn")))])
-    answer = chat(server).ask("?", search=1)
-    assert answer.turn.status == CUT
+    kimi = chat(server)
+    with pytest.raises(NoAnswerError, match="paused the reply 9 times; it was not asked again"):
+        kimi.ask("?", search=1)
+    assert kimi.session.last.status == CUT
     assert len(server.requests) == 9
-    assert "paused the reply 9 times" in answer._repr_mimebundle_()["text/plain"]
 
 
 def test_tools_are_listed_by_name_with_the_search_so_that_the_prefix_stays(chat: Any) -> None:
@@ -383,6 +388,10 @@ def test_an_interrupt_in_a_tool_leaves_the_conversation_valid(chat: Any) -> None
         ("t3", True),
     ]
     assert "Interrupted" in turn.messages[-1]["content"][1]["content"]
+    assert view.ending is not None
+    shown = bundle(view_of(view.ending))["text/html"]
+    assert shown.count("· interrupted<") == 2
+    assert "ended at a tool call" in shown
     kimi.ask("Go on")
     assert [m["role"] for m in server.requests[1]["messages"]] == ["user"]
 
@@ -716,10 +725,10 @@ def test_a_cell_searches() -> None:
         ("%%kimi --schema Citi\n?", "Did you mean City?"),
         ("%%kimi --schema n\n?", "type int is no schema"),
         ('%%kimi --schema {"a": 1}\n?', "no JSON Schema"),
-        ("%%kimi --search 0\n?", "the prompt goes below|The prompt goes below"),
+        ("%%kimi --search 0\n?", "--search: must be a whole number from 1"),
         ("%%kimi --search=0\n?", "must be a whole number from 1"),
         ("%%kimi --max-steps none\n?", "must be a whole number from 1"),
-        ("%%kimi --tool-choice always\n?", "must be one of auto, any, none"),
+        ("%%kimi --tool-choice always\n?", "must be auto, any or none"),
         ("%%kimi --tool-choice any\n?", "there are no tools"),
     ],
 )

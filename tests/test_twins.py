@@ -281,7 +281,7 @@ def test_undone_turns_stay_undone(tmp_path: Path) -> None:
     found = story(tmp_path, [turn("a")], [turn("b", "a", 1)], conversation=conversation)
     back = found.conversations["main"]
     assert names(found) == ["a"]
-    assert back.states() == {"a": "active", "b": "undone"}
+    assert back.states() == {"a": "active", "b": "left"}
 
 
 def test_a_summary_stands_for_the_turns_that_are_lost(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..conversation import Turn
+from ..counts import counted
 from ..display import Ending
 from ..render import ReplyView, ShownUsage, bundle, call_records, sources
 from ..session import TurnStream
@@ -72,7 +73,7 @@ class Reply:
         return self.text
 
     def __repr__(self) -> str:
-        return f"<Reply: {len(self.text):,} characters, {self.turn.status}>"
+        return f"<Reply: {counted(len(self.text), 'character')}, {self.turn.status}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return bundle(self.view)

@@ -13,7 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..conversation import CUT
 from ..errors import Interrupted, KimiError
 from ..render.pieces import Piece, pieces
 from ..retry import Attempt
@@ -84,15 +83,12 @@ def show(
         try:
             with closing(worker.iterate(stream.events)) as events:  # type: ignore[type-var]  # a generator
                 _Follower(stream, worker, view, watch, confirm, interrupts).follow(events)
-            failure = CUT_NOTE if stream.turn is not None and stream.turn.status == CUT else ""
         except KimiError as error:
             failure = str(error)
             raise
         except KeyboardInterrupt:
-            failure = "Interrupted: what had arrived is kept here, and will not be sent again."
-            raise Interrupted(
-                "The reply was interrupted.", hint="What arrived is kept in the output."
-            ) from None
+            failure = _interrupted(stream)
+            raise Interrupted("Run the cell again to ask anew.") from None
         finally:
             interrupts.hold()
             if stream.turn is not None:
@@ -140,7 +136,11 @@ class _Follower:
             self.stream.answer(outcome, self.watch.clock() - began)
 
 
-CUT_NOTE = "The reply ended before it said anything that a conversation can go on from; it is left out of it."
+def _interrupted(stream: TurnStream) -> str:
+    """What the output says of an interrupted turn; the error below it says only what to do."""
+    if stream.turn is None or not stream.turn.content:
+        return "Interrupted before anything arrived."
+    return "Interrupted: what had arrived is kept here, and will not be sent again."
 
 
 class _Watch:

@@ -11,11 +11,12 @@ usage, plot         usage as tables, and as a picture
 style               how it looks
 """
 
-from .footer import footer, money
+from ..usage import money
+from .footer import footer
 from .markdown import Incremental, render_markdown
 from .pieces import call_records, sources
-from .reply import BADGE, ReplyView, bundle, closing_lines
-from .source import plain_text, safe_markdown
+from .reply import BADGE, REPLAYED_SIMULATED, ReplyView, bundle, closing_lines
+from .source import one_line, plain_text, safe_markdown
 from .tables import table_html, table_text
 from .terminal import DIM, Terminal
 from .usage import ShownUsage, cache_table, price_rows, summary
@@ -23,6 +24,7 @@ from .usage import ShownUsage, cache_table, price_rows, summary
 __all__ = [
     "BADGE",
     "DIM",
+    "REPLAYED_SIMULATED",
     "Incremental",
     "ReplyView",
     "ShownUsage",
@@ -33,6 +35,7 @@ __all__ = [
     "closing_lines",
     "footer",
     "money",
+    "one_line",
     "plain_text",
     "price_rows",
     "render_markdown",

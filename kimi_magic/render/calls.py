@@ -45,9 +45,21 @@ def call_state(call: Call, *, runs: bool = False) -> str:
     """In a word or two: whether it ran, and how long."""
     if call.result is None:
         return "not run" if not runs else "waiting" if call.waits else "running …"
-    state = ["failed"] if call.is_error else []
+    state = [_trouble(call.result)] if call.is_error else []
     took = [seconds(call.seconds)] if call.seconds is not None else []
     return " · ".join(state + took) or "done"
+
+
+_TROUBLES = {
+    "Interrupted: ": "interrupted",
+    "The user did not allow ": "declined",
+}
+"""How a result begins that tells the model why the function did not run to its end (`session.calls`)."""
+
+
+def _trouble(result: tuple[Block, ...]) -> str:
+    said = next((block.text for block in result if isinstance(block, TextBlock)), "")
+    return next((word for begin, word in _TROUBLES.items() if said.startswith(begin)), "failed")
 
 
 def _signature(call: Call) -> str:

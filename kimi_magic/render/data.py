@@ -12,7 +12,7 @@ from typing import Any
 
 from .markdown import render_markdown
 from .sanitise import clean
-from .tables import table_html
+from .tables import bare_table
 
 _CLOSING = {"{": "}", "[": "]"}
 KEY = "value"
@@ -26,7 +26,7 @@ def data_html(text: str) -> str:
         return f'<div class="kimi-text">{render_markdown(text)}</div>'
     rows = records(value)
     if rows is not None:
-        return f'<div class="kimi-data">{table_html(rows)}</div>'
+        return f'<div class="kimi-data">{bare_table(rows)}</div>'
     return f'<div class="kimi-data">{render_markdown(data_markdown(text))}</div>'
 
 

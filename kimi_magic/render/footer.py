@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ..usage import Price, Record, has_unpriced_searches, totals
+from ..usage import Price, Record, has_unpriced_searches, money, totals
 from ..wire import EFFORTS
 
 STOPS = {
-    "max_tokens": "cut at max_tokens: raise it with -n",
+    "max_tokens": "cut at max_tokens",
     "refusal": "the model refused",
     "stop_sequence": "stopped at a stop sequence",
-    "tool_use": "stopped for a tool",
+    "tool_use": "ended at a tool call",
     "pause_turn": "the server paused the reply too often",
-    "model_context_window_exceeded": "the context window is full: %kimi new begins afresh",
+    "model_context_window_exceeded": "the context window is full",
 }
 """What a reader is told for a stop reason; `end_turn` needs no word, an unknown one is shown as it is."""
 
 
-def footer(records: tuple[Record, ...], price: Price | None) -> str:
-    """One line about the requests of a turn, parts that are not known left out."""
+def footer(records: tuple[Record, ...], price: Price | None, took: float | None = None) -> str:
+    """One line about the requests of a turn, parts that are not known left out. took: seconds of the
+    whole turn; without them from the first request to the end of the last one."""
     if not records:
         return ""
     last, sums = records[-1], totals(records)
     parts = [last.model, _effort(last.effort)]
     if records[0].seconds_to_first is not None:
         parts.append(f"first token {seconds(records[0].seconds_to_first)}")
-    parts.append(seconds(sum(r.seconds or 0.0 for r in records)))
+    parts.append(seconds(_span(records) if took is None else took))
     if any(r.input is not None for r in records):
         parts.append(_input(sums.input, sums.cache_read, sums.cache_write))
     if any(r.output is not None for r in records):
@@ -45,6 +46,26 @@ def stop_words(records: tuple[Record, ...]) -> str:
     """Why the last reply ended, where a reader has to be told."""
     reason = records[-1].stop_reason if records else None
     return "" if reason in (None, "end_turn") else STOPS.get(str(reason), str(reason))
+
+
+def ends_in_the_middle(records: tuple[Record, ...], max_tokens: int | None) -> str:
+    """That the server ended the last reply where its room did, and what to do about it; else nothing."""
+    match records[-1].stop_reason if records else None:
+        case "max_tokens":
+            limit = f"max_tokens ({max_tokens:,})" if max_tokens is not None else "max_tokens"
+            why = f"{limit} was reached. Raise it (-n; in the panel: Most tokens), or ask it to go on."
+        case "model_context_window_exceeded":
+            why = "the context window is full. %kimi compact makes room, %kimi new begins afresh."
+        case _:
+            return ""
+    return f"The reply ends in the middle: {why}"
+
+
+def _span(records: tuple[Record, ...]) -> float:
+    """Seconds from the first request to the end of the last one: tools ran in between."""
+    last = records[-1]
+    span = (last.time - records[0].time).total_seconds() + (last.seconds or 0.0)
+    return max(span, sum(r.seconds or 0.0 for r in records))  # the clock may have been set meanwhile
 
 
 def _effort(effort: str | None) -> str:
@@ -107,10 +128,3 @@ def seconds(value: float) -> str:
     if value < 99.5:
         return f"{value:.0f} s"
     return f"{round(value) // 60} min {round(value) % 60} s"
-
-
-def money(amount: Decimal, currency: str) -> str:
-    """An amount with at least two and at most as many digits as show something."""
-    digits = 2 if amount >= 1 or amount == 0 else 4 if amount >= Decimal("0.001") else 6
-    sign = {"USD": "$", "EUR": "€", "CNY": "¥"}.get(currency)
-    return f"{sign}{amount:.{digits}f}" if sign else f"{amount:.{digits}f} {currency}"

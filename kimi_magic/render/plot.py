@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 from ..errors import ConfigError
 from ..usage import Record, totals
@@ -23,9 +24,16 @@ KINDS = (
 
 def usage_plot(records: Sequence[Record]) -> bytes:
     """A PNG. Raises `ConfigError` where matplotlib is not installed."""
+    figure, picture = usage_figure(records), io.BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
+
+
+def usage_figure(records: Sequence[Record]) -> Any:
+    """The same as a matplotlib `Figure`."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
     except ImportError:
         raise ConfigError("A plot needs matplotlib.", hint="pip install matplotlib") from None
     figure = Figure(figsize=(8, 5), layout="constrained", facecolor="white")
@@ -46,10 +54,9 @@ def usage_plot(records: Sequence[Record]) -> bytes:
     lower.step(at, list(accumulate(costs)), where="mid", color="#D55E00")
     lower.set_ylabel(f"cost so far, {sums.currency}")
     lower.set_xlabel("request")
+    lower.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     lower.set_ylim(bottom=0)
-    picture = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(picture)  # type: ignore[no-untyped-call]  # it has no types
-    return picture.getvalue()
+    return figure
 
 
 def _tokens(record: Record, name: str) -> int:

@@ -7,7 +7,6 @@ output is static and complete in each of its types, and says when a simulator ma
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -18,15 +17,19 @@ from ..wire import Block
 from . import style
 from .calls import call_html, call_line
 from .data import data_html, data_markdown
-from .footer import details, footer, seconds, stop_words
+from .footer import details, ends_in_the_middle, footer, seconds, stop_words
 from .images import sent_html, sent_line
 from .markdown import render_markdown
 from .pieces import Call, Data, Piece, Search, Text, Thinking, pieces, sources
 from .sanitise import clean, safe_url
 from .source import code_span, escape_text, plain_text, safe_markdown
+from .style import wrapped as wrapped  # whoever shows replies wraps them as they are wrapped here
 
-BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY to ask one."
+BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY, unset KIMI_BASE_URL."
+"""Of either simulator, that of this process or one that KIMI_BASE_URL names: a saved reply is also read
+where nobody knows which it was."""
 REPLAYED = "Replayed: this reply was recorded earlier, and nothing was asked now."
+REPLAYED_SIMULATED = "Replayed: this simulated reply was recorded earlier; no model was asked, then or now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,38 @@ class ReplyView:
     """A failure is also the cell's error, which stands right below."""
     images: tuple[Block, ...] = ()
     """Those of the prompt."""
+    max_tokens: int | None = None
+    """What the request allowed, where it is known."""
+    seconds: float | None = None
+    """How long the turn took, tools included; else as its requests tell."""
 
     @property
-    def badges(self) -> list[str]:
-        """What has to be said of where the reply comes from."""
-        replayed = any(record.replayed for record in self.records)
-        return [BADGE] * self.simulated + [REPLAYED] * replayed
+    def badge(self) -> str:
+        """What has to be said of where the reply comes from; empty for one that a model gave now."""
+        if any(record.replayed for record in self.records):
+            return REPLAYED_SIMULATED if self.simulated else REPLAYED
+        return BADGE if self.simulated else ""
+
+    @property
+    def told(self) -> list[str]:
+        """The notes, and ahead of them that the text ends in the middle."""
+        return [note for note in (self._cut, *self.notes) if note]
+
+    @property
+    def _cut(self) -> str:
+        return "" if self.failure else ends_in_the_middle(self.records, self.max_tokens)
+
+    @property
+    def line(self) -> str:
+        """The footer."""
+        return footer(self.records, self.price, self.seconds)
 
     @property
     def remarks(self) -> list[str]:
         """What a reader of the bare text has to be told, each in a line."""
         sent = [sent_line(self.images)] if self.images else []
-        return [line for line in (*sent, self.failure, stop_words(self.records), *self.notes) if line]
+        why = "" if self._cut else stop_words(self.records)
+        return [line for line in (*sent, self.failure, why, *self.told) if line]
 
     def pieces(self) -> list[Piece]:
         return pieces(self.content, self.call_seconds, structured=self.structured)
@@ -81,24 +104,11 @@ def html(view: ReplyView, *, sheet: bool = True) -> str:
     shown = [piece_html(piece, view) for piece in view.pieces()]
     if not shown and view.failure:
         return wrapped(ending_html(replace(view, failure="") if view.raised else view), sheet=sheet)
-    body = [badge_html(badge) for badge in view.badges]
+    body = [badge_html(view.badge)] if view.badge else []
     body += shown or [f'<p style="{style.QUIET}">The reply is empty.</p>']
     body += [sources_html(view.content), sent_html(view.images)]
     body.append(ending_html(view))
     return wrapped("".join(body), sheet=sheet)
-
-
-def wrapped(body: str, *, sheet: bool = True) -> str:
-    """`body` in the one element that all outputs stand in. sheet: with the style sheet.
-
-    No line in it is empty: exporters put HTML into markdown as it is, where HTML ends at an empty line
-    (https://spec.commonmark.org/0.31.2/#html-blocks). In code a character reference keeps it.
-    """
-    body = _EMPTY_LINE.sub(r"\1&#10;", body)
-    return f'<div class="{style.WRAPPER_CLASS}">{style.sheet() if sheet else ""}{body}</div>'
-
-
-_EMPTY_LINE = re.compile(r"(?<=\n)([ \t]*)\n")
 
 
 def badge_html(badge: str = BADGE) -> str:
@@ -178,7 +188,7 @@ def ending_html(view: ReplyView) -> str:
     out = [f'<div class="kimi-failure" style="{style.FAILURE}">{escape(clean(view.failure))}</div>'] * bool(
         view.failure
     )
-    out += [f'<div class="kimi-note" style="{style.NOTE}">{escape(clean(note))}</div>' for note in view.notes]
+    out += [f'<div class="kimi-note" style="{style.NOTE}">{escape(clean(note))}</div>' for note in view.told]
     if view.records:
         rows = "".join(
             f'<tr><th scope="row" style="{style.CELL}">{escape(name)}</th>'
@@ -187,7 +197,7 @@ def ending_html(view: ReplyView) -> str:
         )
         out.append(
             f'<details class="kimi-footer" style="{style.FOOTER}"><summary style="cursor:pointer">'
-            f"{escape(clean(footer(view.records, view.price)))}</summary><table>{rows}</table></details>"
+            f"{escape(clean(view.line))}</summary><table>{rows}</table></details>"
         )
     return "".join(out)
 
@@ -198,7 +208,7 @@ def ending_html(view: ReplyView) -> str:
 def markdown(view: ReplyView) -> str:
     """Markdown for exporters: the text, without thinking, raw HTML escaped and unsafe links gone. A call
     of a tool and a search are a line each."""
-    parts = [f"*{badge}*" for badge in view.badges]
+    parts = [f"*{view.badge}*"] if view.badge else []
     parts += [_piece_markdown(piece) for piece in view.pieces()]
     cited = sources(view.content)
     parts += ["\n".join(f"{n}. {_link_markdown(s)}" for n, s in enumerate(cited, 1))] if cited else []
@@ -222,7 +232,7 @@ def _piece_markdown(piece: Piece) -> str:
 
 def text(view: ReplyView) -> str:
     """Plain text: the markdown as the model wrote it, without thinking, calls and searches."""
-    parts = [f"[{badge}]" for badge in view.badges]
+    parts = [f"[{view.badge}]"] if view.badge else []
     found = view.pieces()
     parts += [plain_text(p.markdown) for p in found if isinstance(p, Text)]
     parts += [plain_text(p.json) for p in found if isinstance(p, Data)]
@@ -240,10 +250,10 @@ def text(view: ReplyView) -> str:
 def closing_lines(view: ReplyView) -> list[str]:
     """What stands under a reply in a terminal: badge, sources, notes, footer."""
     lines = [f"[{n}] {_one_line(s['title'])} {s['url']}" for n, s in enumerate(sources(view.content), 1)]
-    lines += view.badges
+    lines += [view.badge] if view.badge else []
     lines += [_one_line(view.failure)] if view.failure and not view.raised else []
-    lines += [_one_line(line) for line in view.notes]
-    return [*lines, footer(view.records, view.price)]
+    lines += [_one_line(line) for line in view.told]
+    return [*lines, view.line]
 
 
 def _link_markdown(source: Mapping[str, Any]) -> str:

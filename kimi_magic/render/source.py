@@ -46,6 +46,19 @@ def plain_text(text: str) -> str:
     return clean(text)
 
 
+def one_line(text: str) -> str:
+    """The words of a markdown text in one line, without its markup."""
+    groups, _ = parse(text)
+    blocks = [_words(token) for group in groups for token in group]
+    return " ".join(" ".join(blocks).split())
+
+
+def _words(token: Token) -> str:
+    if token.children is None:
+        return token.content
+    return "".join(child.content or " " * (child.nesting == 0) for child in token.children)  # a line's end
+
+
 def safe_markdown(text: str) -> str:
     """Markdown with the meaning of `text` that is inert in any renderer, raw HTML allowed or not."""
     groups, _ = parse(text)

@@ -6,6 +6,8 @@ inline styles in greys that suit light and dark, and only refinements stand in t
 
 from __future__ import annotations
 
+import re
+
 from .code import STYLE
 
 LINE = "1px solid rgba(128,128,128,.35)"
@@ -33,8 +35,10 @@ IMAGE = "max-width:100%;max-height:30em;display:block;margin:.4em 0"
 THUMBNAIL = "max-width:100%;max-height:10em;margin:.4em .6em .2em 0"
 CELL = "padding:.1em .9em .1em 0;text-align:left;border:0"
 
-WRAPPER_CLASS = "kimi jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore"
+_PAGE_CLASS = "jp-RenderedHTMLCommon mathjax_ignore tex2jax_ignore"
 """The front end's own typography; math only where a formula's own class says so."""
+WRAPPER_CLASS = f"kimi {_PAGE_CLASS}"
+"""As wide as text is read, and with the rules of the style sheet."""
 
 _RULES = """
 .kimi { max-width: 60em; padding-right: 0 }
@@ -50,11 +54,34 @@ _RULES = """
 """
 
 
-def sheet() -> str:
+def wrapped(body: str, *, sheet: bool = True) -> str:
+    """`body` in the one element that replies stand in. sheet: with the style sheet."""
+    return _wrapped(f"{_sheet() if sheet else ''}{body}", WRAPPER_CLASS)
+
+
+def wrapped_wide(body: str) -> str:
+    """`body` in an element as wide as the page: a table of ours."""
+    return _wrapped(body, _PAGE_CLASS)
+
+
+def _wrapped(body: str, classes: str) -> str:
+    """All HTML that is published comes through here: outside of it MathJax takes `$` for formulas.
+
+    No line in it is empty: exporters put HTML into markdown as it is, where HTML ends at an empty line
+    (https://spec.commonmark.org/0.31.2/#html-blocks). In code a character reference keeps it.
+    """
+    body = _EMPTY_LINE.sub(r"\1&#10;", body)
+    return f'<div class="{classes}">{body}</div>'
+
+
+_EMPTY_LINE = re.compile(r"(?<=\n)([ \t]*)\n")
+
+
+def _sheet() -> str:
     """The one `<style>`."""
     return f"<style>\n{rules()}\n</style>\n"
 
 
 def rules() -> str:
-    """What stands in it: every rule is below the class `kimi`. No line is empty (see `reply.wrapped`)."""
+    """What stands in it: every rule is below the class `kimi`. No line is empty (see `_wrapped`)."""
     return _RULES.strip() + STYLE.rstrip().replace("\n.kimi-", "\n.kimi .kimi-")

@@ -8,11 +8,17 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from .sanitise import clean
+from .style import wrapped_wide
 
 Rows = Sequence[Mapping[str, str]]
 
 
 def table_html(rows: Rows, caption: str = "") -> str:
+    """A table to publish: that of `bare_table`, in an element of its own."""
+    return wrapped_wide(bare_table(rows, caption))
+
+
+def bare_table(rows: Rows, caption: str = "") -> str:
     """An HTML table, everything in it escaped; wide ones scroll. Numbers stand at the right, and a
     first column without a name holds the names of the rows."""
     if not rows:
@@ -27,8 +33,8 @@ def table_html(rows: Rows, caption: str = "") -> str:
     )
     title = f'<p style="margin:.3em 0">{escape(clean(caption))}</p>' if caption else ""
     return (
-        f'<div class="jp-RenderedHTMLCommon">{title}<div style="overflow-x:auto"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+        f'{title}<div style="overflow-x:auto"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

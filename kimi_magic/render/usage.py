@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from ..insight import Look
 from ..usage import (
     LIFE,
+    PRICES,
     Advice,
     Price,
     PriceVersion,
@@ -20,11 +21,16 @@ from ..usage import (
     cold_cost,
     expires,
     grouped,
+    has_unpriced_searches,
+    money,
     saved_by_cache,
     totals,
 )
-from .footer import money, seconds
+from .footer import seconds
 from .tables import Rows, table_html, table_text
+
+if TYPE_CHECKING:
+    from ..insight import Look
 
 SHOWN = 50
 """Requests that a table has; earlier ones are in the sums, and in the records."""
@@ -32,39 +38,51 @@ SHOWN = 50
 
 class ShownUsage(UsageTable):
     """Usage rows that show themselves as a table with their sums. by: one row a group instead
-    (`usage.GROUPS`)."""
+    (`usage.GROUPS`). price_of: a model's price, which tells whether its searches are in the costs."""
 
     def __init__(
         self,
         records: Iterable[Record],
         ledger: Callable[[Selection], Iterable[Record]] | None = None,
         by: str | None = None,
+        price_of: Callable[[str], Price | None] = PRICES.get,
     ) -> None:
         super().__init__(records, ledger)
         self.by = by
+        self._price_of = price_of
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        rows, caption = self.rows(), summary(self.summary())
+        unpriced = sum(r.searches or 0 for r in self.records if self._lacks_searches(r))
+        rows, caption = self.rows(), summary(self.summary(), unpriced)
         return {"text/html": table_html(rows, caption), "text/plain": table_text(rows, caption)}
 
     def rows(self) -> Rows:
         """What the table shows."""
         if self.by is not None:
             return [
-                {self.by: name, **_sums(totals(records))}
+                {self.by: name, **_sums(records, lacks=any(map(self._lacks_searches, records)))}
                 for name, records in grouped(self.records, self.by).items()
             ]
-        return [_row(record) for record in self.records[-SHOWN:]]
+        return [_row(record, lacks=self._lacks_searches(record)) for record in self.records[-SHOWN:]]
+
+    def _lacks_searches(self, record: Record) -> bool:
+        """Whether the cost leaves searches out."""
+        known = record.cost is not None and not record.replayed
+        return known and has_unpriced_searches(record, self._price_of(record.model))
 
 
-def summary(t: Totals) -> str:
-    """The sums in one line."""
+def summary(t: Totals, unpriced: int | None = None) -> str:
+    """The sums in one line. unpriced: searches that are in no cost; all, where that is not known."""
     if not t.requests:
         return "No requests yet."
     rate = f", {t.cache_hit_rate:.0%} of it from cache" if t.cache_hit_rate is not None else ""
     requests = f"{t.requests:,} request{'s' * (t.requests > 1)}"
-    tokens = f"{t.prompt_tokens:,} tokens in{rate}, {t.output:,} out"
+    out = "?" if t.unknown and not t.output else f"{t.output:,}"
+    tokens = f"{t.prompt_tokens:,} tokens in{rate}, {out} out"
     notes = []
+    left_out = t.searches if unpriced is None else unpriced
+    if left_out:
+        notes.append(f"{left_out:,} search{'es' * (left_out > 1)} not included (no price known)")
     if t.unknown:
         notes.append(f"{t.unknown:,} without a known cost")
     if t.replayed:
@@ -82,21 +100,39 @@ def _cost(t: Totals) -> str:
     return f"{cost} ({t.simulated:,} of them simulated and not billed)" if t.simulated else cost
 
 
-def _sums(t: Totals) -> dict[str, str]:
+def added(counts: Sequence[int | None]) -> str:
+    """A sum of which a part may not be known; empty where nothing was counted."""
+    known = [count for count in counts if count is not None]
+    if not known:
+        return "?" if counts else ""
+    return f"{sum(known):,}" + " + ?" * (len(known) < len(counts))
+
+
+def _sums(records: Sequence[Record], *, lacks: bool) -> dict[str, str]:
+    """lacks: searches are not in the cost."""
+    t = totals(records)
+    cost = money(t.cost, t.currency) + " + ?" * (lacks or bool(t.unknown))
     return {
         "requests": f"{t.requests:,}",
-        "in": f"{t.input:,}",
-        "cache read": f"{t.cache_read:,}",
-        "cache write": f"{t.cache_write:,}",
+        "in": added([record.input for record in records]),
+        "cache read": _known(records, "cache_read"),
+        "cache write": _known(records, "cache_write_5m", "cache_write_1h"),
         "hit rate": _percent(t.cache_hit_rate),
-        "out": f"{t.output:,}",
-        "thinking": f"{t.thinking:,}",
+        "out": added([record.output for record in records]),
+        "thinking": _known(records, "thinking"),
         "searches": f"{t.searches:,}" if t.searches else "",
-        "cost": "?" if t.unknown == t.requests else money(t.cost, t.currency) + " + ?" * bool(t.unknown),
+        "cost": "?" if t.unknown == t.requests else cost,
     }
 
 
-def _row(record: Record) -> dict[str, str]:
+def _known(records: Iterable[Record], *names: str) -> str:
+    """What is known of these counts, summed up."""
+    counts = [count for r in records for name in names if (count := getattr(r, name)) is not None]
+    return f"{sum(counts):,}" if counts else ""
+
+
+def _row(record: Record, *, lacks: bool) -> dict[str, str]:
+    """lacks: its searches are not in the cost."""
     return {
         "time": record.time.astimezone().strftime("%m-%d %H:%M:%S"),
         "conversation": record.conversation or "(once)",
@@ -110,7 +146,7 @@ def _row(record: Record) -> dict[str, str]:
         "thinking": _count(record.thinking),
         "first": "" if record.seconds_to_first is None else seconds(record.seconds_to_first),
         "time taken": "" if record.seconds is None else seconds(record.seconds),
-        "cost": _paid(record),
+        "cost": _paid(record) + " + ?" * lacks,
         "ended": record.stop_reason or record.error or record.status,
     }
 

@@ -3,6 +3,7 @@
 asking    `Ask`, what the user wants; `Plan`, the request that it makes and where its turn goes
 steps     the loop over requests and tool calls that one turn may take, as a generator
 calls     the tool calls of a turn, handed to whoever shows it
+ending    whether a reply can be sent back, and the error of one that cannot
 turns     `TurnStream`: one turn while it runs; whatever happens, it ends as a `Turn` with records
 lanes     turns of one conversation run one after the other
 jobs      turns that run beside the cells
@@ -13,7 +14,7 @@ session   `Session`: the conversations and the ledger of a notebook
 worker    the thread that HTTP runs in, and the iterator that a cell waits on
 """
 
-from .asking import Ask, Plan
+from .asking import Ask, Plan, check_names
 from .calls import Confirm, ToolCalls
 from .jobs import Job, Jobs
 from .lanes import Lanes
@@ -35,5 +36,6 @@ __all__ = [
     "ToolCalls",
     "TurnStream",
     "Worker",
+    "check_names",
     "tokens",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 from ..conversation import Place
+from ..errors import OptionError
 from ..tools import Schema, Tool
 from ..wire import EFFORTS, MODELS, WEB_SEARCH, Block, Json, Request
 from .steps import MAX_STEPS
@@ -63,6 +64,18 @@ class Ask:
     def limit(self) -> int:
         """`max_tokens`, or the default that suits the effort."""
         return self.max_tokens or MAX_TOKENS[EFFORTS.get(self.effort or "max", "max")]
+
+
+def check_names(names: Iterable[str], also: Collection[str] = ()) -> None:
+    """Raise `OptionError` for a name of an option that no question has. also: further ones that pass."""
+    known = [*(field.name for field in fields(Ask) if field.name != "content"), *also]
+    for name in names:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+            raise OptionError(f"There is no option {name}.", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,28 +15,28 @@ from typing import TypeVar
 
 from ..errors import BudgetError, StoreError
 from ..store import Store
-from ..usage import PERIODS, Budget, Price, PriceBook, PriceVersion, Record, most
+from ..usage import PERIODS, Budget, Price, PriceBook, PriceVersion, Record, money, most
 from ..wire import Request
-from . import window
 
 T = TypeVar("T")
 
 
 class Purse:
-    """notebook: the key that the store has it under. book: the prices before the user's own. ceiling: the
-    budget of the environment, which nothing here takes away. records: of the session."""
+    """notebook: the key that the store has it under. book: the prices before the user's own. ceiling: gives
+    the budget of the settings, as it is now; nothing here takes it away. records: of the session."""
 
     def __init__(
         self,
         store: Store | None,
         notebook: str,
         book: PriceBook,
-        ceiling: Budget | None,
+        ceiling: Callable[[], Budget | None],
         records: Sequence[Record],
         utc: Callable[[], datetime],
     ) -> None:
         self.is_free = False
         """Nothing costs money: a simulator answers."""
+        self._answers_free = False  # a server that says that it is a simulator
         self._store = store
         self._notebook = notebook
         self._ceiling = ceiling
@@ -44,7 +44,12 @@ class Purse:
         self._utc = utc
         self._budgets: list[Budget] = []
         self._open: list[Record] = []
+        self._book = book
         self.prices = book.added(self._asked(Store.prices, []))
+
+    def connect(self, *, is_free: bool) -> None:
+        """Somebody else answers from now on."""
+        self.is_free, self._answers_free = is_free, False
 
     def _asked(self, question: Callable[[Store], T], otherwise: T) -> T:
         """What the store answers; its trouble is told elsewhere (`Keeping`)."""
@@ -62,12 +67,20 @@ class Purse:
         if self._store is not None:
             self._store.keep_price(version)
 
+    def drop_prices(self, model: str) -> None:
+        """Back to what the model cost before any price of it was set. Raises `StoreError` where that cannot
+        be kept; it holds in this kernel all the same."""
+        self.prices = self.prices.reset(model, self._book)
+        if self._store is not None:
+            self._store.drop_prices(model)
+
     # --- budgets ---
 
     def budgets(self) -> tuple[Budget, ...]:
         """All that hold."""
         own = self._asked(lambda store: store.budgets(self._notebook), self._budgets)
-        return (*own, self._ceiling) if self._ceiling is not None else tuple(own)
+        ceiling = self._ceiling()
+        return (*own, ceiling) if ceiling is not None else tuple(own)
 
     def set_budget(self, budget: Budget) -> None:
         """In the place of the one for the same period. Raises `StoreError`."""
@@ -85,6 +98,8 @@ class Purse:
     def note(self, record: Record) -> None:
         """A request has ended, its turn has not: it counts from now on."""
         self._open.append(record)
+        if not record.replayed:
+            self._answers_free = record.simulated
 
     def settle(self, records: Iterable[Record]) -> None:
         """These are in the ledger now."""
@@ -103,32 +118,36 @@ class Purse:
                 return self._store.spent(budget, notebook, self._utc())
         return _paid(self._records, budget, since)
 
-    def check(self) -> None:
-        """Raise `BudgetError` where a budget is spent."""
-        if self.is_free:
-            return
-        for budget in self.budgets():
-            used = self.spent(budget)
-            if used >= budget.amount:
+    def check(self) -> list[tuple[Budget, Decimal]]:
+        """All budgets, and what is left of each. Raises `BudgetError` where one is spent."""
+        rests = [] if self.is_free else self._rests()
+        for budget, left in rests:
+            if left <= 0:
+                used = budget.amount - left
                 raise BudgetError(
                     f"The budget of {budget} is spent ({used} {budget.currency}); nothing was sent.",
                     hint=f"Raise it: {budget.source} …, or go on with --replay only.",
                 )
+        return rests
 
-    def warning(self, request: Request, price: Price | None) -> str:
-        """A line for a request that could go over a budget, else nothing."""
-        budgets = () if self.is_free else self.budgets()
-        if not budgets:
+    def _rests(self) -> list[tuple[Budget, Decimal]]:
+        return [(budget, budget.amount - self.spent(budget)) for budget in self.budgets()]
+
+    def warning(self, request: Request, tokens: int, price: Price | None) -> str:
+        """A line for a request of about so many tokens that could go over a budget, else nothing. Where one
+        is spent already, `check` will say so."""
+        rests = [] if self.is_free or self._answers_free else self._rests()
+        if not rests or any(left <= 0 for _, left in rests):
             return ""
         if price is None:
             return f"No price of {request.model} is known, so no budget holds for it: %kimi price sets one."
-        worst = most(window.request_tokens(request), request.max_tokens, price, request.cache_ttl)
-        for budget in budgets:
-            left = budget.amount - self.spent(budget)
+        worst = most(tokens, request.max_tokens, price, request.cache_ttl)
+        for budget, left in rests:
             if worst > left and budget.currency == price.currency:
                 return (
-                    f"At worst (all of max_tokens, {request.max_tokens:,}) this costs {worst:.2f}"
-                    f" {price.currency}, and {max(left, Decimal(0)):.2f} of the budget of {budget} are left."
+                    f"At worst (all of max_tokens, {request.max_tokens:,}) this costs"
+                    f" {money(worst, price.currency)}, and {money(left, price.currency)} of the budget of"
+                    f" {budget} are left."
                 )
         return ""
 

@@ -40,7 +40,7 @@ class Session:
     client: where requests go. notebook: its path where it is known; conversations are found again
     under it, and without one they are this session's alone. store: where they outlive it.
     library, replayer: recordings, and the client that answers from them.
-    prices: per model, the public ones by default. budget: what the environment allows.
+    prices: per model, the public ones by default. ceiling: gives the budget of the settings.
     utc, clock, new_id: for tests.
     """
 
@@ -53,7 +53,7 @@ class Session:
         library: Library | None = None,
         replayer: AsyncClient | None = None,
         prices: Mapping[str, Price] = PRICES,
-        budget: Budget | None = None,
+        ceiling: Callable[[], Budget | None] = lambda: None,
         utc: Callable[[], datetime] = _utc_now,
         clock: Callable[[], float] = time.monotonic,
         new_id: Callable[[], str] = _new_id,
@@ -80,16 +80,17 @@ class Session:
         self._lock = threading.RLock()  # turns end in threads of their own
         self._window = Window()
         self._lanes = Lanes()
-        self.purse = Purse(store, self.key, PriceBook.of(prices), budget, self.records, utc)
+        self.purse = Purse(store, self.key, PriceBook.of(prices), ceiling, self.records, utc)
         """Prices and budgets."""
         self._around = Surroundings(
             self._client_for, replayer, notebook, self.price, self.purse.note, self.plan, utc, clock
         )
         self._new_id = new_id
 
-    def connect(self, client: AsyncClient) -> None:
-        """Send requests through this client from now on."""
+    def connect(self, client: AsyncClient, *, is_free: bool) -> None:
+        """Send requests through this client from now on. is_free: a simulator, so nothing is paid."""
         self.client = client
+        self.purse.connect(is_free=is_free)
 
     def close(self) -> None:
         """Let go of the store; it opens again when something is to be kept."""

@@ -13,6 +13,9 @@ from .directives import Directive
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[A-Za-z]+")
+_ATTACHED = re.compile(
+    r"\A(?:File `[^\n]*:\n(?P<fence>`{3,}).*?\n(?P=fence)\n+|Image `[^\n]*`:\n+)+", re.DOTALL
+)
 _TABLE_LINE = re.compile(r"^\s*\|.*$|^.*,.*,.*$", re.MULTILINE)
 
 
@@ -22,9 +25,11 @@ class Reading:
     seed: str
     """Follows from the request's content alone."""
     prompt: str
-    """Text of the user's last words, without directives."""
+    """Text of the user's last message, without directives."""
+    question: str
+    """The prompt without the files and the names of images that stand ahead of it (`prompt.attach`)."""
     earlier: tuple[str, ...]
-    """The prompts before it, oldest first."""
+    """The questions before it, oldest first."""
     images: tuple[Json, ...]
     """Image blocks of the last prompt and of the last tool results."""
     results: tuple[Json, ...]
@@ -68,15 +73,15 @@ class Reading:
 
     @property
     def first_line(self) -> str:
-        """The prompt's first line that is words rather than a table, shortened."""
-        lines = [line.strip() for line in self.prompt.splitlines() if line.strip()]
+        """The question's first line that is words rather than a table, shortened."""
+        lines = [line.strip() for line in self.question.splitlines() if line.strip()]
         words = [line for line in lines if not line.startswith(("|", "```"))]
         return shorten((words or lines or [""])[0])
 
     @property
     def chinese(self) -> bool:
-        """Whether the prompt is written in Chinese or Japanese characters for a good part."""
-        prose = _TABLE_LINE.sub("", self.prompt) or self.prompt
+        """Whether the question is written in Chinese or Japanese characters for a good part."""
+        prose = _TABLE_LINE.sub("", self.question) or self.question
         return len(_CJK.findall(prose)) > len(_WORD.findall(prose))
 
 
@@ -98,7 +103,8 @@ def read(request: Json, seed: str) -> Reading:
         request=request,
         seed=seed,
         prompt=directives.without(prompt) or prompt,
-        earlier=tuple(directives.without(_text(messages[n])) for n in asked[:-1]),
+        question=_question(prompt),
+        earlier=tuple(_question(_text(messages[n])) for n in asked[:-1]),
         images=tuple(images),
         results=tuple(results),
         rounds=sum(message["role"] == "user" for message in after),
@@ -111,6 +117,11 @@ def read(request: Json, seed: str) -> Reading:
 def _text(message: Json) -> str:
     blocks = as_blocks(message["content"])
     return "\n".join(block["text"] for block in blocks if block["type"] == "text").strip(" \r\n")
+
+
+def _question(text: str) -> str:
+    asked = directives.without(_ATTACHED.sub("", text)).strip(" \r\n")
+    return asked or directives.without(text) or text
 
 
 def _images(content: object) -> Iterable[Json]:

@@ -61,8 +61,9 @@ def test_what_is_too_long_or_unknown_or_open_is_plain():
 
 
 def test_every_language_is_one_that_pygments_has():
-    for name in sorted(LANGUAGES):
+    for name in sorted(LANGUAGES - {"yml"}):  # a short form that only later ones know
         assert get_lexer_by_name(name)
+    assert highlight("a: 1", "yml") == highlight("a: 1", "yaml")
 
 
 def test_every_class_has_a_style():
