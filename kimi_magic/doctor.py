@@ -23,13 +23,22 @@ from tempfile import TemporaryFile
 
 from .client import BASE_URLS, SIMULATOR_URL, base_urls, reach
 from .config import KimiMagic
+from .counts import counted
 from .errors import KimiError
 from .keys import SET_A_KEY, Key, find_key
 from .store import Store, store_path
 from .usage import PRICES, PRICES_READ
 
 PACKAGE = "kimi-magic"
-OTHERS = ("ipykernel", "jupyter_server", "jupyterlab", "jupyterlab_widgets", "notebook", "pandas")
+OTHERS = (
+    "ipykernel",
+    "jsonschema",
+    "jupyter_server",
+    "jupyterlab",
+    "jupyterlab_widgets",
+    "notebook",
+    "pandas",
+)
 """What matters beside the dependencies, where it is there."""
 OLD_PRICES = 180  # days
 LEAST_SPACE = 100 * 1024**2  # bytes
@@ -73,7 +82,8 @@ def lines(findings: Sequence[Finding]) -> str:
 def verdict(findings: Sequence[Finding]) -> str:
     """One line that sums up."""
     wrong = sum(finding.is_wrong for finding in findings)
-    return f"{wrong} of {len(findings)} findings are wrong." if wrong else "Nothing is wrong."
+    verb = "is" if wrong == 1 else "are"
+    return f"{wrong} of {counted(len(findings), 'finding')} {verb} wrong." if wrong else "Nothing is wrong."
 
 
 def examine(
@@ -257,7 +267,7 @@ def _file(path: Path, size: int) -> Iterator[Finding]:
     store = Store(path)
     try:
         problems = store.verify()
-        yield Finding("store", f"{path}, {size / 1e6:.1f} MB, {len(store.records()):,} requests")
+        yield Finding("store", f"{path}, {size / 1e6:.1f} MB, {counted(len(store.records()), 'request')}")
     except KimiError as error:
         yield Finding.of("store", error)
         return
@@ -279,6 +289,7 @@ def _file(path: Path, size: int) -> Iterator[Finding]:
 
 def _prices(today: date) -> Iterator[Finding]:
     age = (today - PRICES_READ).days
-    says = f"of {len(PRICES)} models, read on {PRICES_READ.isoformat()}, {max(age, 0)} days ago"
+    models, days = counted(len(PRICES), "model"), counted(max(age, 0), "day")
+    says = f"of {models}, read on {PRICES_READ.isoformat()}, {days} ago"
     remedy = "Upgrade kimi_magic, or set them: %kimi price" if age > OLD_PRICES else ""
     yield Finding("prices", says, remedy)

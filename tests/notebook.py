@@ -64,7 +64,7 @@ class Notebook:
     def __init__(self, **settings: Any) -> None:
         self.server = Judge()
         client = AsyncClient("sk-test-key", "http://server.test", transport=self.server)
-        self.kimi = Kimi(KimiMagic(store="off", display="terminal", **settings), client)
+        self.kimi = Kimi(KimiMagic(**{"store": "off", "display": "terminal", **settings}), client)
         self.shell = InteractiveShell(config=Config({"HistoryManager": {"hist_file": ":memory:"}}))
         self.shell.user_ns["kimi"] = self.kimi
         load(self.shell, self.kimi.settings, lambda: self.kimi)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from notebook import Notebook as Shell
+from published import faults
 from scripted import Answer, Scripted, failing, reply, stopping, text
 from traitlets.config import Config
 
@@ -24,6 +27,7 @@ from kimi_magic.config import KimiMagic
 from kimi_magic.errors import BudgetError, ConversationError, KimiError, RequestError, StoreError, StreamError
 from kimi_magic.magics import load
 from kimi_magic.magics.notes import STALE, STANDS
+from kimi_magic.render import ShownUsage
 from kimi_magic.store import TWIN, load_conversation, read_twins
 
 
@@ -148,7 +152,7 @@ def test_a_cell_that_runs_again_in_the_middle_marks_what_came_after(note: Notebo
     assert f"The earlier turn of this cell was replaced; %kimi use {old} brings it back." in note.reads("b")
     assert "A later turn left the conversation: run its cell again" in note.reads("b")
     for kind in ("text/html", "text/plain", "text/markdown"):
-        assert "Stale: an earlier cell was run again" in note.shown.cells["c"][0]["data"][kind]
+        assert "Stale: a turn before this one was asked again" in note.shown.cells["c"][0]["data"][kind]
     assert "Stale" not in note.reads("a")
 
     note.ask("c", "Cell c?")
@@ -217,8 +221,59 @@ def test_history_never_says_zero_of_what_is_not_known(notebook: Callable[..., No
     assert (broken["in"], broken["out"], broken["cost"]) == ("40", "?", "?")
     assert (whole["out"], whole["reply"]) == ("40", "Yes, it is. so")
     assert (refused["in"], refused["out"], refused["cost"]) == ("", "", "")
-    note.run("u", "%kimi usage --by conversation")
-    assert re.search(r" 40 \+ \? ", note.reads("u"))
+    (sums,) = ShownUsage(note.kimi.session.records, by="conversation").rows()
+    assert (sums["in"], sums["out"]) == ("60", "40 + ?")
+    (sums,) = ShownUsage(note.kimi.session.records[:1], by="conversation").rows()
+    assert (sums["out"], sums["thinking"], sums["cost"]) == ("?", "", "?")
+
+
+def test_history_names_the_cell_by_its_number_and_shows_the_reply_in_plain_words() -> None:
+    chat = Shell()
+    chat.ask("-e low", "What is an owl?")
+    chat.run("%kimi -e low Say hello to the [owl](https://a.org).")
+    chat.run("kimi.ask('From Python?', effort='low')")
+    chat.run("%kimi history")
+    rows = chat.printed.splitlines()[3:]
+    assert [re.findall(r"\[\d+\]", row) for row in rows] == [["[1]"], ["[2]"], []]
+    assert "*" not in chat.printed
+    assert "I am the simulator that comes with kimi_magic" in rows[0]
+    chat.ask("-e low", "What is an owl?")  # now two cells ask it, and nobody knows which is which
+    chat.run("%kimi history")
+    assert [re.findall(r"\[\d+\]", row) for row in chat.printed.splitlines()[3:]] == [[], ["[2]"], [], []]
+    chat.close()
+
+
+def test_all_that_commands_publish_is_safe_and_keeps_mathjax_out(note: Notebook, tmp_path: Path) -> None:
+    """In a price or a prompt `$` is no formula; outside of the wrapper MathJax takes it for one."""
+    note.ask("a", "From $5 or $6?")
+    note.kimi.tool(cost_of_it)
+    lines = (
+        """
+        usage|usage --by day|usage --cache|history|status|price|budget 5 --per day|budget|tools|branches
+        jobs|doctor|help|help cost|show 1|system Say $5 or $6.|system|save a.json|load a.json|new|restore
+        price m input=1 output=2|price|undo|use main|replay|replay auto|record off|wait|stop|history|compact
+    """.strip()
+        .replace("\n", "|")
+        .split("|")
+    )
+    for line in lines:
+        with suppress(KimiError):
+            note.run(line, f"%kimi {line.strip()}")
+    note.ask("d", "$1 and $2?", "--dry-run")
+    bundles = [output["data"] for outputs in note.shown.cells.values() for output in outputs]
+    bundles += [
+        note.kimi.usage._repr_mimebundle_(),
+        ShownUsage(note.kimi.usage.records, by="day")._repr_mimebundle_(),
+    ]
+    tables = [data["text/html"] for data in bundles if "$" in data.get("text/html", "")]
+    assert len(tables) > 5
+    ours = [{kind: value for kind, value in data.items() if kind != TWIN} for data in bundles]
+    assert [fault for data in ours for fault in faults(data)] == []
+
+
+def cost_of_it() -> float:
+    """What it costs: from $5 to $6."""
+    return 5.5
 
 
 def test_a_load_says_which_turns_left_and_their_outputs_tell_no_other_story(

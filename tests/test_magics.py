@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from traitlets.config import Config
 
 from kimi_magic.api import Kimi, Reply
 from kimi_magic.config import KimiMagic
-from kimi_magic.errors import BadRequestError, KimiError, OptionError, PromptError
+from kimi_magic.errors import BadRequestError, KimiError, OptionError, PromptError, SchemaError, ToolError
 from kimi_magic.magics import load, unload
 from kimi_magic.notebook import jupyter_session, notebook_path
 from kimi_magic.store import TWIN
@@ -199,7 +200,7 @@ def test_a_dry_run_sends_nothing_and_shows_the_request(
 def test_cells_follow_each_other_in_one_conversation(note: Notebook) -> None:
     for cell in (
         "%%kimi\na",
-        "%kimi b",
+        "%kimi -- b",
         "%%kimi --once\nc",
         "%%kimi -c other\nd",
         "%%kimi --new\ne",
@@ -236,7 +237,7 @@ def test_a_cell_that_runs_again_replaces_its_turn_and_append_adds_one(note: Note
 
 def test_questions_of_one_cell_are_turns_of_their_own_and_are_replaced_one_by_one(note: Notebook) -> None:
     parent = Parent(note)
-    loop = "for word in {}:\n    get_ipython().run_line_magic('kimi', word)"
+    loop = "for word in {}:\n    get_ipython().run_line_magic('kimi', f'-- {{word}}')"
     parent.run("1", loop.format(["a", "b", "c"]))
     parent.run("2", "%%kimi\nafter")
     parent.run("1", loop.format(["d", "e"]))
@@ -298,8 +299,8 @@ def test_a_line_with_a_command_runs_it(note: Notebook, capsys: pytest.CaptureFix
     assert "first question" in table
     note.run("%kimi new")
     assert note.kimi.messages == ()
-    note.run("%kimi use other")
-    note.run("%kimi third")
+    note.run("%kimi use 'other'")
+    note.run("%kimi -- third")
     assert note.prompts[-1] == ["third"]
     assert note.kimi.conversation.name == "other"
     note.run("%kimi help")
@@ -324,7 +325,7 @@ def test_status_names_what_answers(note: Notebook, notebook: Any, monkeypatch: p
 
 SLIPS: list[tuple[str, type[BaseException], list[str]]] = [
     ("%%kimi --modle x\nHi", OptionError, ["--modle", "Did you mean --model?"]),
-    ("%%kimi -e hihg\nHi", OptionError, ["-e/--effort", "Did you mean high?"]),
+    ("%%kimi -e hihg\nHi", OptionError, ["-e/--effort", "low, high or max", "Did you mean high?"]),
     ("%%kimi -n 0\nHi", OptionError, ["-n/--max-tokens", "1,048,576"]),
     ("%%kimi --stop a --stop b --stop c --stop d --stop e --stop f\nHi", OptionError, ["at most 5"]),
     ("%%kimi --once --new\nHi", OptionError, ["exclude each other"]),
@@ -333,14 +334,29 @@ SLIPS: list[tuple[str, type[BaseException], list[str]]] = [
     ("%%kimi -s @nothing\nHi", OptionError, ["'nothing'"]),
     ("%%kimi\n   \n", PromptError, ["no prompt"]),
     ("%%kimi\n{{ nothing }}", PromptError, ["nothing", "--raw"]),
+    ("%%kimi\n{{ nope }}", PromptError, ["no variable 'nope'. For the braces"]),
+    ("%%kimi --schema note\nHi", OptionError, ["--schema: there is no 'note'"]),
+    ("%%kimi --schema number\nHi", SchemaError, ["--schema: A value of type int is no schema"]),
+    ("%%kimi -t opne\nHi", OptionError, ["-t/--tool: 'opne' is no function", "%kimi tools lists them"]),
+    ("%%kimi -t naïve\nHi", ToolError, ["-t/--tool: A tool cannot be called 'naïve'"]),
+    ("%%kimi --budget 3\nHi", OptionError, ["no option --budget. It is a command: %kimi budget."]),
     ("%%kimi -s '{{ nothing }}'\nHi", PromptError, ["nothing"]),
     ("%%kimi -m gpt-9 --dry-run -n -3\nHi", OptionError, ["-n/--max-tokens"]),
-    ("%kimi histroy", OptionError, ["histroy", "%kimi history"]),
+    ("%kimi histroy", OptionError, ["histroy", "Did you mean %kimi history?", "%kimi -- histroy"]),
+    ("%kimi list", OptionError, ["Did you mean %kimi history?", "To ask the model: %kimi -- list"]),
+    ("%kimi clear", OptionError, ["Did you mean %kimi new?"]),
+    ("%kimi model", OptionError, ["Did you mean %kimi status?"]),
+    ("%kimi conversations", OptionError, ["Did you mean %kimi use?"]),
+    ("%kimi banana", OptionError, ["%kimi help lists all. To ask the model: %kimi -- banana"]),
+    ("x = %kimi banana", OptionError, ["There is no %kimi banana."]),
     ("%kimi new ideas for a paper", OptionError, ["%kimi new", "%kimi -- new ideas for a paper"]),
     ("%kimi undo 2", OptionError, ["%kimi undo", "-- undo 2"]),
     ("%kimi use", OptionError, ["%kimi use"]),
     ("%kimi use one two", OptionError, ["%kimi use"]),
-    ("%kimi -e low", PromptError, ["no prompt"]),
+    ("%kimi use 5cb16f", OptionError, ["no turn and no conversation '5cb16f'", "%kimi history"]),
+    ("%kimi use mian", OptionError, ["Did you mean main?"]),
+    ("%kimi -e low", PromptError, ["no prompt. Write it behind the options, in the same line."]),
+    ("%kimi -c side", PromptError, ["behind the options, in the same line. %kimi use side goes on there."]),
     ("%kimi undo", KimiError, ["Nothing to undo"]),
 ]
 
@@ -351,6 +367,7 @@ SLIPS: list[tuple[str, type[BaseException], list[str]]] = [
 def test_a_slip_is_one_line_and_nothing_is_sent(
     note: Notebook, capsys: pytest.CaptureFixture[str], code: str, kind: type[BaseException], said: list[str]
 ) -> None:
+    note.run("number = 3\ndef naïve(): ...")
     line = note.fails(code, capsys)
     assert isinstance(note.shell.last_execution_result.error_in_exec, kind)
     assert [words for words in said if words not in line] == []
@@ -360,7 +377,90 @@ def test_a_slip_is_one_line_and_nothing_is_sent(
 def test_what_begins_like_a_command_can_be_asked(note: Notebook) -> None:
     note.run("%kimi -- new ideas for a paper")
     note.run("%kimi newest ideas")
-    assert [p[-1] for p in note.prompts] == ["new ideas for a paper", "newest ideas"]
+    note.run("%kimi -- list")
+    note.run("%kimi Why?")
+    note.run("%kimi 为什么")
+    note.run("%kimi -e low hello")
+    asked = ["new ideas for a paper", "newest ideas", "list", "Why?", "为什么", "hello"]
+    assert [p[-1] for p in note.prompts] == asked
+
+
+def test_an_assigned_line_gives_the_reply_and_a_line_alone_shows_it_once(note: Notebook) -> None:
+    note.run("x = %kimi -e low what is this?")
+    assert note.run("x").text == "Yes."
+    note.run("if True:\n    y = %kimi what's that?")
+    assert isinstance(note.run("y"), Reply)
+    assert note.run("%kimi what is it?") is None
+    assert note.run("get_ipython().run_line_magic('kimi', 'what is it?')") is None
+    assert [p[-1] for p in note.prompts] == ["what is this?", "what's that?", "what is it?", "what is it?"]
+    note.run("usage = %kimi usage")
+    assert len(note.run("usage")) == 4
+    note.run("nothing = %kimi --dry-run what?")
+    assert note.run("nothing") is None
+    note.run('text = """\nx = %kimi what?\n"""')
+    assert note.run("text") == "\nx = %kimi what?\n"
+    assert note.run("a = %pwd\na") == str(Path.cwd())
+    note.run("%kimi what is y = %kimi z")
+    assert note.prompts[-1][-1] == "what is y = %kimi z"
+
+
+def test_what_was_perhaps_meant_as_a_value_is_said(
+    note: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note.run("limit = 3")
+    said = "went out as it is written: only a name with attributes and keys is inserted."
+
+    def shown() -> str:
+        return str(note.outputs.outputs[-1]["data"]["text/html"])
+
+    note.run("%%kimi\nAbove {{ 2*limit }}, {{1: 2}, \\frac{a}{2} {% if limit %}?")
+    assert note.prompts[-1][-1].startswith("Above {{ 2*limit }}, {{1: 2}")
+    assert f"{{{{ 2*limit }}}} {said}" in shown()
+    assert shown().count(said) == 1
+    note.run("%kimi -s 'At most {{ (limit) }}' What is {{ limit")
+    assert f"{{{{ (limit) }}}} {said}" in shown()
+    assert f"{{{{ limit {said}" in shown()
+    note.run("%%kimi --raw\n{{ 2*limit }}")
+    assert said not in shown()
+    note.run("%%kimi\n{{ 2*bound }}")
+    assert said not in shown()
+    capsys.readouterr()
+    note.run("%%kimi --dry-run\n{{ 2*limit }}")
+    assert f"{{{{ 2*limit }}}} {said}" in capsys.readouterr().out
+
+
+def test_code_is_that_of_the_last_reply_that_has_some(
+    notebook: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = notebook(reply("```python\nx = 1\n```"), stopping(text(0, "half")[:2]))
+    note.run("%%kimi\nWrite x = 1")
+    note.fails("%%kimi\nWrite more", capsys)
+    note.run("%kimi code")
+    printed = capsys.readouterr().out
+    assert "The last reply has no code; this is of the one to 'Write x = 1'." in printed
+    assert printed.rstrip().endswith("x = 1")
+
+
+def test_what_runs_beside_the_cells_is_counted_and_waited_for_in_words(
+    note: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(line: str) -> str:
+        capsys.readouterr()
+        shown = len(note.outputs.outputs)
+        note.run(line)
+        tables = [output["data"]["text/plain"] for output in note.outputs.outputs[shown:]]
+        return "\n".join([*tables, capsys.readouterr().out])
+
+    assert "Nothing runs in the background." in said("%kimi wait")
+    assert "Nothing runs in the background." in said("%kimi jobs")
+    note.run("%%kimi --background\nHi")
+    assert "Waited for job 1." in said("%kimi wait 1")
+    assert "Nothing runs in the background." in said("%kimi wait")
+    assert "Conversation main: 1 turn is sent along." in said("%kimi history")
+    assert "main, 1 turn" in said("%kimi status")
+    assert "2 messages before" in said("%%kimi --dry-run\nHi")
+    assert "no messages before" in said("%%kimi --dry-run --once\nHi")
+    assert re.search(r" 1 character$", said("%%kimi --dry-run\n?"), re.MULTILINE)
 
 
 def test_an_error_of_the_server_is_one_line_and_the_next_cell_works(
@@ -403,21 +503,66 @@ TABS: list[tuple[str, set[str]]] = [
     ("%kimi --ef", {"--effort"}),
     ("    %kimi his", {"history"}),
     ("x = 1\n%kimi his", {"history"}),
+    ("x = %kimi --ef", {"--effort"}),
+    ("x = %kimi his", {"history"}),
+    ("%%kimi -t me", {"mean_of"}),
+    ("%%kimi -t o", set()),
+    ("%kimi replay a", {"auto"}),
+    ("%kimi replay auto tapes", {"tapes/"}),
+    ("%kimi record of", {"off"}),
+    ("%kimi save tap", {"tapes/"}),
+    ("%kimi budget o", {"off"}),
+    ("%kimi budget 2.00 --", {"--per"}),
+    ("%kimi budget 2.00 --per d", {"day"}),
+    ("%kimi usage --s", {"--since", "--save"}),
+    ("%kimi usage --by mo", {"model"}),
+    ("%kimi usage --by=mo", {"model"}),
+    ("%kimi usage --all --a", set()),
+    ("%kimi usage --save tap", {"tapes/"}),
+    ("%kimi price kimi-k3.1-pro-", {"kimi-k3.1-pro-highspeed"}),
+    ("%kimi price kimi-k3.1-pro inp", {"input="}),
+    ("%kimi doctor ", {"--online"}),
+    ("%kimi help sch", {"schema"}),
+    ("%kimi undo x", set()),
+    ("%kimi new ", set()),
 ]
 
 
 @pytest.mark.parametrize(("code", "offered"), TABS, ids=[code for code, _ in TABS])
-def test_tab_offers_what_can_stand_there(note: Notebook, code: str, offered: set[str]) -> None:
+def test_tab_offers_what_can_stand_there(
+    note: Notebook, code: str, offered: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note.run("%%kimi -c other\nHi")
-    note.run("rules = 'Rule 1.'")
+    note.run("rules = 'Rule 1.'\ndef mean_of(x: int): ...")
+    (tmp_path / "tapes").mkdir()
+    monkeypatch.chdir(tmp_path)
     from IPython.core.completer import provisionalcompleter
 
     with provisionalcompleter():
         found = list(note.shell.Completer.completions(code, len(code)))
     assert offered <= {c.text for c in found}
     if not code.endswith(" "):
-        assert {c.text for c in found} == offered
-    assert all(code[c.start : c.end] == code.split()[-1] or code.endswith(" ") for c in found)
+        typed = re.split(r"[ =]", code)[-1]
+        assert {c.text for c in found} == (offered or {typed})  # what stands there, and not IPython's own
+    assert all(code.endswith(code[c.start : c.end]) for c in found)
+
+
+def test_tab_offers_turns_and_jobs_and_nothing_of_ipython_s_behind_a_command(note: Notebook) -> None:
+    from IPython.core.completer import provisionalcompleter
+
+    def offered(code: str) -> set[str]:
+        with provisionalcompleter():
+            return {c.text for c in note.shell.Completer.completions(code, len(code)) if c.text}
+
+    note.run("%%kimi\nHi")
+    (turn,) = note.kimi.conversation.turns
+    assert offered("%kimi use ") == {"main", turn[:6]}
+    assert offered("%kimi show ") == {turn[:6]}
+    assert offered("%kimi replay ") == {"off", "auto", "only"}
+    assert offered("%kimi stop ") == offered("%kimi status ") == offered("%kimi code ") == set()
+    assert offered("%kimi usage ") == {"--by", "--since", "--all", "--plot", "--cache", "--save"}
+    note.run("get_ipython = None")
+    assert offered("%kimi use m") == {"main"}
 
 
 @pytest.mark.parametrize("code", ["%%kimi\nimport js", "imp", "%kim", "x = 1\n%%kimi --ef"])

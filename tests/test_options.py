@@ -12,9 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kimi_magic.counts import counted
 from kimi_magic.errors import OptionError
 from kimi_magic.magics.completion import KINDS, Completion, complete
-from kimi_magic.magics.options import OPTIONS, CellOptions, describe_options, parse_cell, parse_line
+from kimi_magic.magics.options import OPTIONS, CellOptions, describe_options
+from kimi_magic.magics.reading import parse_cell, parse_line
 from kimi_magic.magics.words import quote, read_word
 
 CASES = tomllib.loads((Path(__file__).parent / "data" / "options.toml").read_text(encoding="utf-8"))["case"]
@@ -162,7 +164,7 @@ LONG = tuple(f"--{option.name}" for option in OPTIONS)
             7,
             tuple(o for o in LONG if o not in ("--conversation", "--new", "--once", "--append")),
         ),
-        ("-e ", 3, ("low", "high", "max", "medium", "xhigh", "minimal", "none")),
+        ("-e ", 3, ("low", "high", "max")),
         ("-e h", 3, ("high",)),
         ("--effort=h", 9, ("high",)),
         ("--model k", 8, ("kimi-k3.1-pro", "kimi-k3.1-pro-highspeed")),
@@ -183,3 +185,20 @@ def test_tab_offers(line: str, start: int, matches: tuple[str, ...]) -> None:
 
 def test_tab_looks_only_at_what_stands_before_the_cursor() -> None:
     assert complete("--ef --new", 4, {}).matches == ("--effort",)
+
+
+# --- counts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "plural", "said"),
+    [
+        (0, "turn", "", "0 turns"),
+        (1, "turn", "", "1 turn"),
+        (2_000, "turn", "", "2,000 turns"),
+        (1, "reply", "replies", "1 reply"),
+        (2, "reply", "replies", "2 replies"),
+    ],
+)
+def test_a_number_stands_with_its_noun(number: int, noun: str, plural: str, said: str) -> None:
+    assert counted(number, noun, plural) == said

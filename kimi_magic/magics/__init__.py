@@ -55,6 +55,8 @@ class KimiMagics(Magics):
         self._runner: Runner | None = None
         self.matcher = matcher(shell.user_ns, self._conversations)
         self._warm = Warm(shell, settings)
+        self._settings = settings
+        settings.observe(self._too_late, "store")
 
     @property
     def runner(self) -> Runner:
@@ -69,8 +71,18 @@ class KimiMagics(Magics):
         """Names for Tab: not worth making a chat for."""
         return self.chat.conversations if self.chat is not None else ()
 
+    def _too_late(self, change: Any) -> None:
+        """Somebody has set what is read once, when the chat begins."""
+        if self.chat is not None and self.chat.conversations:
+            kept = "stay in memory" if change["old"] == "off" else "are kept on disk"
+            print(
+                f"kimi_magic: store={change['new']} takes effect after a restart of the kernel; until then"
+                f" conversations and usage {kept}."
+            )
+
     def close(self) -> None:
         """End what runs in the background."""
+        self._settings.unobserve(self._too_late, "store")
         self._warm.end()
         if self._runner is not None:
             self._runner.close()
@@ -94,14 +106,15 @@ def load(shell: Any, settings: KimiMagic, make: Callable[[], Kimi]) -> None:
     """Put the magics and their settings into a shell; loading again changes nothing. Where no key is
     found, one line says that a simulator will answer.
 
-    make: gives the chat, when it is first needed.
+    make: gives the chat, when it is first needed. Raises `ConfigError` for a setting that is configured
+    wrongly; the shell is as it was then.
     """
     if isinstance(shell.magics_manager.registry.get("KimiMagics"), KimiMagics):
         return
+    settings.update_config(shell.config)  # before anything else: it may be refused
     magics = KimiMagics(shell, settings, make)
     shell.register_magics(magics)
     shell.configurables.append(settings)
-    settings.update_config(shell.config)
     verbatim.install(shell)
     forgive(sys.stdout, sys.stderr)
     shell.Completer.custom_matchers.append(magics.matcher)
@@ -120,5 +133,5 @@ def unload(shell: Any) -> None:
     ours = (KimiMagic, KimiMagics)
     shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, ours)]
     verbatim.remove(shell)
-    shell.Completer.custom_matchers.remove(magics.matcher)
+    shell.Completer.custom_matchers[:] = [m for m in shell.Completer.custom_matchers if m != magics.matcher]
     magics.close()

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..api import Kimi
+from ..api import Kimi, Reply
+from ..counts import counted
 from ..errors import Interrupted, KimiError, OptionError
+from ..session import Job
 from .carrying import shortened
 from .stage import Stage
 
@@ -32,14 +34,25 @@ def jobs(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         }
         for job in kimi.jobs
     ]
-    stage.table(rows, f"{len(kimi.jobs.running)} replies run in the background; %kimi stop ends them.")
+    stage.table(rows, _running(len(kimi.jobs.running)))
+
+
+def _running(number: int) -> str:
+    if not number:
+        return "Nothing runs in the background."
+    runs, it = ("runs", "it") if number == 1 else ("run", "them")
+    return f"{counted(number, 'reply', 'replies')} {runs} in the background; %kimi stop ends {it}."
 
 
 def stop(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """End a job, or all; what arrived stays in their cells. Raises `ConversationError`."""
     ended = kimi.jobs.stop(_number(words))
-    numbers = ", ".join(str(job.number) for job in ended)
-    stage.say(f"Stopped: job {numbers}." if ended else "Nothing runs in the background.")
+    stage.say(f"Stopped: {_named(ended)}." if ended else _running(0))
+
+
+def _named(jobs: Sequence[Job[Reply]]) -> str:
+    """`job 1`, `jobs 1, 2`"""
+    return f"job{'s' * (len(jobs) > 1)} {', '.join(str(job.number) for job in jobs)}"
 
 
 def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -63,6 +76,7 @@ def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
             stage.show_again(turn)
     if failure is not None:
         raise failure
+    stage.say(f"Waited for {_named(waited)}." if waited else _running(0))
 
 
 def _number(words: Sequence[str]) -> int | None:

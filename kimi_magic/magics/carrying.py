@@ -11,9 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..api import Kimi
+from ..conversation import Conversation
+from ..counts import counted
 from ..errors import OptionError, StoreError
-from ..store import export_markdown, export_script, load_conversation, read_twins, save_conversation
-from ..store.files import write_text
+from ..paths import user_path
+from ..store import check_ours, export, load_conversation, read_twins
+from ..transports import read_cassette
 from .stage import Stage
 
 
@@ -49,27 +52,24 @@ def compact(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     before = len(kimi.conversation.path())
     kimi.compact(stage.view(alone=False))
     stage.say(
-        f"From now on this summary is sent in the place of {before} turns; %kimi undo brings them back."
+        f"From now on this summary is sent in the place of {counted(before, 'turn')};"
+        f" %kimi undo brings {'it' if before == 1 else 'them'} back."
     )
 
 
 def save(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     path = _path(words, "%kimi save FILE")
-    if path.suffix == ".md":
-        write_text(path, export_markdown(kimi.conversation))
-    elif path.suffix == ".py":
-        write_text(path, export_script(kimi.conversation))
-    else:
-        save_conversation(kimi.conversation, path)
-    stage.say(f"Conversation {kimi.conversation.name!r} is in {path}: {len(kimi.conversation.path())} turns.")
+    export(kimi.conversation, path)
+    turns = counted(len(kimi.conversation.path()), "turn")
+    stage.say(f"Conversation {kimi.conversation.name!r} is in {path}: {turns}.")
 
 
 def load(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     path = _path(words, "%kimi load FILE")
     loaded = load_conversation(path)
-    kimi.session.change(kimi.session.conversation(loaded.name).joined(loaded))
+    turns = _go_on(kimi, loaded)
     kimi.session.current = loaded.name
-    stage.say(f"Conversation {loaded.name!r} goes on from {path}: {len(loaded.path())} turns.")
+    stage.say(f"Conversation {loaded.name!r} goes on from {path}: {turns}")
 
 
 def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -85,8 +85,20 @@ def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         )
     kimi.session.add_records(twins.records)
     for name, found in twins.conversations.items():
-        kimi.session.change(kimi.session.conversation(name).joined(found))
-        stage.say(f"Conversation {name!r} is restored from {path.name}: {len(found.path())} turns.")
+        stage.say(f"Conversation {name!r} is restored from {path.name}: {_go_on(kimi, found)}")
+
+
+def _go_on(kimi: Kimi, found: Conversation) -> str:
+    """Go on from the head of `found`; how many turns it has, and how many left for it."""
+    before = kimi.session.conversation(found.name)
+    joined = before.joined(found)
+    kimi.session.change(joined)
+    on_path = {turn.id for turn in joined.path()}
+    left = sum(turn.id not in on_path for turn in before.path())
+    turns = f"{counted(len(found.path()), 'turn')}."
+    if not left:
+        return turns
+    return f"{turns} {counted(left, 'turn')} that it had so far left it; %kimi history lists all."
 
 
 def record(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -96,6 +108,7 @@ def record(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         stage.say("Replies are no longer recorded.")
         return
     path = _path(words, "%kimi record FILE.jsonl, or %kimi record off.")
+    check_ours(path, read_cassette)
     kimi.record(path)
     stage.say(f"Replies are recorded in {path} from now on; %kimi record off ends it.")
 
@@ -107,7 +120,7 @@ def replay(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
         kimi.settings.replay = rest.pop(0)
     if rest:
         path = _path(rest, "%kimi replay off|auto|only [FILE]")
-        stage.say(f"{kimi.play(path)} recordings of {path} can be replayed.")
+        stage.say(f"{counted(kimi.play(path), 'recording')} of {path} can be replayed.")
     stage.say(f"Replay is {kimi.settings.replay}.")
 
 
@@ -122,7 +135,7 @@ def _own_notebook(kimi: Kimi) -> Path:
 def _path(words: Sequence[str], usage: str) -> Path:
     if not words:
         raise OptionError("A file is needed.", hint=usage)
-    return Path(" ".join(words).strip("\"'")).expanduser()
+    return user_path(" ".join(words).strip("\"'"))
 
 
 def shortened(text: str, width: int = 48) -> str:

@@ -3,97 +3,72 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..api import Kimi
-from ..conversation import Turn
+from ..conversation import Conversation, Turn
+from ..counts import counted
 from ..errors import OptionError
 from ..keys import SET_A_KEY
-from ..render import money as amount
-from ..usage import Record
-from . import background, carrying, health, help, money, showing
+from . import background, carrying, health, help, history, money, showing
 from . import fix as fixing
 from .carrying import shortened as _short
 from .stage import Stage
+from .words import quote
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand. usage: its name and the words that it takes, `…` for any number of them. run: gets
-    the chat, the stage and the words behind the name; what it returns is the value of the line."""
+    """A subcommand. usage: its name and the words that it takes, a place each: `a|b` is one of those words,
+    `FILE` what it says, `…` any number. run: gets the chat, the stage and the words behind the name; what
+    it returns is the value of the line. options: those that may stand anywhere behind the name → what the
+    value of each is, as in `usage`; "" for none. also: words under which somebody may look for it."""
 
     usage: str
     help: str
     run: Callable[[Kimi, Stage, list[str]], Any]
+    options: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+
+    @property
+    def takes(self) -> list[str]:
+        """The places behind its name."""
+        return self.usage.split()[1:]
 
 
 def _status(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     session = kimi.session
     client, conversation = session.client, session.conversation()
     key = f"set, from {client.key_source}" if client.key_source else "none"
-    if kimi.simulated:
+    settings = kimi.settings
+    if settings.replay == "only":
+        server, key = "recordings only (nothing is asked)", "none is needed"
+    elif kimi.simulated:
         server, key = "the embedded simulator (no model is asked)", f"none. {SET_A_KEY}"
     else:
         server = ", then ".join(client.base_urls)
-    settings = kimi.settings
     rows = {
         "server": server,
         "key": key,
         "model": f"{settings.model}, effort {settings.effort or 'max'}",
-        "conversation": f"{conversation.name}, {len(conversation.path())} turns",
+        "conversation": f"{conversation.name}, {counted(len(conversation.path()), 'turn')}",
         "system prompt": conversation.system or "none",
+        "replay": settings.replay,
+        "recording": "off" if kimi.cassette is None else str(kimi.cassette),
         "requests so far": str(len(session.records)),
     }
     stage.table([{"": name, "kimi_magic": value} for name, value in rows.items()], "")
-
-
-def _history(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    conversation = kimi.conversation
-    active = {turn.id: n for n, turn in enumerate(conversation.path(), 1)}
-    states = conversation.states()
-    used: dict[str | None, list[Record]] = {}
-    for record in kimi.session.records:
-        used.setdefault(record.turn, []).append(record)
-    now = kimi.session.now()
-    rows = [
-        {"#": str(active.get(key, "")), "turn": key[:6], "state": states[key]}
-        | _turn_row(turn, used.get(key, []), now)
-        for key, turn in conversation.turns.items()
-    ]
-    stage.table(rows, f"Conversation {conversation.name}: {len(active)} turns are sent along.")
-
-
-def _turn_row(turn: Turn, records: list[Record], now: datetime) -> dict[str, str]:
-    costs = [record.cost for record in records if record.cost is not None]
-    return {
-        "prompt": _short(turn.prompt),
-        "reply": _short(turn.error or turn.text),
-        "cell": (turn.cell or "")[:12],
-        "in": f"{sum(record.prompt_tokens or 0 for record in records):,}",
-        "out": f"{sum(record.output or 0 for record in records):,}",
-        "cost": amount(sum(costs, Decimal(0)), records[-1].currency) if costs else "?",
-        "age": age(now - turn.time),
-    }
-
-
-def age(passed: timedelta) -> str:
-    """How long ago, in one unit."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if passed.total_seconds() >= size:
-            return f"{passed.total_seconds() / size:.0f} {unit}"
-    return f"{max(0.0, passed.total_seconds()):.0f} s"
 
 
 def _new(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     conversation = kimi.conversation
     kimi.session.change(conversation.fresh())
     stage.say(
-        f"Conversation {conversation.name!r} begins afresh; its {len(conversation.path())} turns"
-        " stay in %kimi history."
+        f"Conversation {conversation.name!r} begins afresh; its turns so far"
+        f" ({len(conversation.path()):,}) stay in %kimi history."
     )
 
 
@@ -109,21 +84,46 @@ def _undo(kimi: Kimi, stage: Stage, words: list[str]) -> None:
 
 def _use(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     """A turn, by the first letters of its id, or a conversation by its name."""
-    if len(words) != 1:
+    quoted = re.fullmatch(r"""(["'])(.+)\1""", " ".join(words))
+    name = quoted[2] if quoted else " ".join(words)
+    if not name or (len(words) > 1 and not quoted):
         raise OptionError(
             "%kimi use needs one thing, a turn or a conversation.", hint="%kimi history lists the turns."
         )
-    found = [t for t in kimi.conversation.turns.values() if t.id.startswith(words[0])]
-    if len(words[0]) >= 4 and len(found) == 1:
-        kimi.session.change(kimi.conversation.use(found[0].id))
-        stage.say(f"The conversation goes on from turn {found[0].id[:6]}: {_short(found[0].prompt)!r}.")
+    turn = _turn_named(kimi.conversation, name)
+    if turn is not None and name not in kimi.conversations:
+        kimi.session.change(kimi.conversation.use(turn.id))
+        stage.say(f"The conversation goes on from turn {turn.id[:6]}: {_short(turn.prompt)!r}.")
         return
-    kimi.session.conversation(words[0])
-    kimi.session.current = words[0]
+    is_new = _check_name(kimi, name)
+    kimi.session.conversation(name)
+    kimi.session.current = name
+    turns = "it is new" if is_new else f"it has {counted(len(kimi.conversation.path()), 'turn')}"
     stage.say(
-        f"Cells without -c are in conversation {words[0]!r} now;"
-        f" it has {len(kimi.conversation.path())} turns."
+        f"Cells without -c are in conversation {name!r} until the kernel restarts; {turns}."
+        f" -c {quote(name)} in a cell stays with the cell."
     )
+
+
+def _turn_named(conversation: Conversation, word: str) -> Turn | None:
+    found = [turn for turn in conversation.turns.values() if turn.id.startswith(word)]
+    return found[0] if len(word) >= 4 and len(found) == 1 else None
+
+
+def _check_name(kimi: Kimi, name: str) -> bool:
+    """Whether no conversation has the name yet. Raises `OptionError` for one that is nearly something."""
+    if name in kimi.conversations:
+        return False
+    is_id = re.fullmatch(r"[0-9a-f]{4,16}", name) is not None
+    turns = [turn.id[: max(6, len(name))] for turn in kimi.conversation.turns.values()] if is_id else []
+    near = difflib.get_close_matches(name, [*turns, *kimi.conversations], n=1, cutoff=0.75)
+    if near or is_id:
+        meant = f"Did you mean {near[0]}? " if near else ""
+        raise OptionError(
+            f"There is no turn and no conversation {name!r}.",
+            hint=f"{meant}%kimi history lists the turns; -c {quote(name)} begins a conversation.",
+        )
+    return True
 
 
 def _tools(kimi: Kimi, stage: Stage, words: list[str]) -> None:
@@ -144,54 +144,126 @@ def _help(kimi: Kimi, stage: Stage, words: list[str]) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    "help": Command("help TOPIC", "this page, or more on one thing", _help),
-    "status": Command("status", "server, key, model, conversation", _status),
+    "help": Command(
+        "help TOPIC", "this page, or more on one thing", _help, also=("options", "commands", "man")
+    ),
+    "status": Command(
+        "status",
+        "server, key, model, conversation",
+        _status,
+        also=("info", "model", "key", "server", "config"),
+    ),
     "doctor": Command(
         "doctor --online",
         "what is wrong with this installation, and how to mend it; --online asks the server, too",
         health.doctor,
+        also=("check", "debug", "test", "version"),
     ),
-    "history": Command("history", "the turns of the conversation, and which are sent along", _history),
-    "show": Command("show N", "the last reply once more, or the one of that number or turn", showing.show),
-    "new": Command("new", "begin the conversation afresh; the turns so far are kept", _new),
-    "undo": Command("undo", "take the last turn out of the conversation", _undo),
-    "use": Command("use TURN|NAME", "go on from that turn, or in the conversation of that name", _use),
+    "history": Command(
+        "history",
+        "the turns of the conversation, and which are sent along",
+        history.history,
+        also=("list", "ls", "turns", "log", "messages", "conversation"),
+    ),
+    "show": Command(
+        "show N|TURN",
+        "the last reply once more, or the one of that number or turn",
+        showing.show,
+        also=("last", "again", "repeat", "print"),
+    ),
+    "new": Command(
+        "new",
+        "begin the conversation afresh; the turns so far are kept",
+        _new,
+        also=("clear", "reset", "restart", "forget"),
+    ),
+    "undo": Command(
+        "undo",
+        "take the last turn out of the conversation",
+        _undo,
+        also=("delete", "remove", "pop", "back", "revert"),
+    ),
+    "use": Command(
+        "use TURN|NAME",
+        "go on from that turn, or in the conversation of that name",
+        _use,
+        also=("switch", "conversations", "checkout", "goto"),
+    ),
     "compact": Command(
         "compact",
         "let the model sum the conversation up, and go on from that; undo brings all back",
         carrying.compact,
+        also=("summary", "summarize", "summarise", "compress"),
     ),
-    "branches": Command("branches", "the ways that the conversation went", carrying.branches),
+    "branches": Command("branches", "the ways that the conversation went", carrying.branches, also=("tree",)),
     "system": Command(
         "system …", 'the system prompt that stays: show it, set it; "" for none', carrying.system
     ),
-    "save": Command("save FILE…", "the conversation as .json, as .md to read, as .py to run", carrying.save),
-    "load": Command("load FILE…", "go on from a saved conversation", carrying.load),
+    "save": Command(
+        "save FILE…",
+        "the conversation as .json, as .md to read, as .py to run",
+        carrying.save,
+        also=("export", "write", "download"),
+    ),
+    "load": Command(
+        "load FILE…", "go on from a saved conversation", carrying.load, also=("import", "open", "read")
+    ),
     "restore": Command(
         "restore FILE…", "go on from the outputs of this notebook, or of the one named", carrying.restore
     ),
-    "record": Command("record FILE…", "write replies to a cassette; off ends it", carrying.record),
+    "record": Command("record off|FILE…", "write replies to a cassette; off ends it", carrying.record),
     "replay": Command(
         "replay off|auto|only FILE…", "show recorded replies instead of asking", carrying.replay
     ),
-    "panel": Command("panel", "the chat in a panel: ask, read and follow it in one place", background.panel),
-    "jobs": Command(
-        "jobs", "replies that run in the background (--background), and that ran", background.jobs
+    "panel": Command(
+        "panel",
+        "the chat in a panel: ask, read and follow it in one place",
+        background.panel,
+        also=("chat", "gui", "ui"),
     ),
-    "stop": Command("stop JOB", "end a reply in the background, or all; what arrived stays", background.stop),
-    "wait": Command("wait JOB", "wait for a reply in the background, or for all", background.wait),
-    "fix": Command("fix …", "explain the last exception, and propose the cell mended", fixing.fix),
+    "jobs": Command(
+        "jobs",
+        "replies that run in the background (--background), and that ran",
+        background.jobs,
+        also=("ps", "running"),
+    ),
+    "stop": Command(
+        "stop JOB",
+        "end a reply in the background, or all; what arrived stays",
+        background.stop,
+        also=("cancel", "abort", "kill", "interrupt"),
+    ),
+    "wait": Command(
+        "wait JOB", "wait for a reply in the background, or for all", background.wait, also=("join",)
+    ),
+    "fix": Command(
+        "fix …",
+        "explain the last exception, and propose the cell mended",
+        fixing.fix,
+        also=("explain", "error", "repair"),
+    ),
     "code": Command("code N", "the last reply's code, or its N-th block, into the next cell", fixing.code),
-    "tools": Command("tools", "the functions that @kimi.tool registered", _tools),
+    "tools": Command("tools", "the functions that @kimi.tool registered", _tools, also=("functions",)),
     "usage": Command(
         "usage …",
         "tokens and cost of each request; --by day|model|conversation|notebook, --since 7d, --all, --plot,"
         " --cache, --save FILE",
         money.usage,
+        options=money.USAGE_OPTIONS,
+        also=("cost", "costs", "tokens", "stats", "bill"),
     ),
-    "price": Command("price …", "what tokens cost; MODEL input=2.00 output=10.00 … sets it", money.price),
+    "price": Command(
+        "price MODEL …",
+        "what tokens cost; MODEL input=2.00 output=10.00 … sets it",
+        money.price,
+        options=money.PRICE_OPTIONS,
+    ),
     "budget": Command(
-        "budget …", "the most to be spent: 2.00 --per day|notebook|total; off ends it", money.budget
+        "budget off|AMOUNT …",
+        "the most to be spent: 2.00 --per day|notebook|total; off ends it",
+        money.budget,
+        options=money.BUDGET_OPTIONS,
+        also=("limit",),
     ),
 }
 
@@ -201,24 +273,33 @@ def find(line: str) -> Command | None:
 
     A line that begins with the name of a command is never a question, so that no slip changes the
     conversation or costs money: it has the words that the command takes (`usage`), or it is an
-    `OptionError` that says how to ask. So is a single word that is nearly a name.
+    `OptionError` that says how to ask. So is a single word that looks like a command's name; a word of
+    another script, or with a question mark, is a question.
     """
     words = line.split() or ["help"]
     command = COMMANDS.get(words[0])
     if command is not None:
-        takes = command.usage.split()[1:]
+        takes = command.takes
         if len(words) - 1 > len(takes) and "…" not in command.usage:
             raise OptionError(
                 f"%kimi {words[0]} takes {f'only {takes[0]}' if takes else 'nothing'} behind it.",
                 hint=f"To ask the model: %kimi -- {_short(line)}",
             )
         return command
-    near = difflib.get_close_matches(words[0].lower(), COMMANDS, n=1, cutoff=0.75) if len(words) == 1 else []
-    if near:
-        raise OptionError(
-            f"There is no %kimi {words[0]}.", hint=f"Did you mean %kimi {near[0]}? %kimi help lists all."
-        )
+    if len(words) == 1:
+        near = _near(words[0].lower())
+        if near or re.fullmatch(r"[a-z][a-z0-9_-]*", words[0]):
+            meant = f"Did you mean %kimi {' or %kimi '.join(near)}?" if near else "%kimi help lists all."
+            raise OptionError(
+                f"There is no %kimi {words[0]}.", hint=f"{meant} To ask the model: %kimi -- {words[0]}"
+            )
     return None
+
+
+def _near(word: str) -> list[str]:
+    """The commands that somebody looks for under a word, and those whose names are nearly the same."""
+    named = [name for name, command in COMMANDS.items() if word in command.also]
+    return named or difflib.get_close_matches(word, COMMANDS, n=2, cutoff=0.75)
 
 
 def described() -> help.Commands:

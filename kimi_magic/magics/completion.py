@@ -5,17 +5,20 @@ Made from the tables in `options` and `commands`, so that what exists is offered
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from ..errors import OptionError
+from ..paths import user_path
 from ..prompt import is_array, shows_picture
-from .commands import COMMANDS
+from ..wire import MODELS
+from .commands import COMMANDS, Command
 from .help import TOPICS
 from .named import is_function, is_model
-from .options import OPTIONS, Option, assignment, find, option_of, takes
+from .options import OPTIONS, Option, find
+from .reading import assignment, option_of, takes
 from .words import quote, read_word
 
 KINDS: dict[str, Callable[[object], bool]] = {
@@ -28,6 +31,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
 `@name`."""
 
 _MOST_PATHS = 200
+_SEPARATORS = os.sep + (os.altsep or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Completion:
 
     start: int
     matches: tuple[str, ...]
+    is_prompt: bool = field(default=False, compare=False)
+    """The prompt has begun, so anything can stand there; else nothing but the matches can."""
 
 
 def complete(
@@ -50,9 +56,9 @@ def complete(
     try:
         given, waiting, begin = _before(text)
     except OptionError:  # an open quote, or no option at all
-        return Completion(cursor, ())
+        return Completion(cursor, (), is_prompt=True)
     if begin is None:
-        return Completion(cursor, ())
+        return Completion(cursor, (), is_prompt=True)
     typed = text[begin:]
     flag, equals, value = typed.partition("=")
     named = find(flag) if equals else None
@@ -65,18 +71,53 @@ def complete(
 
 
 def complete_line(
-    line: str, cursor: int, namespace: Mapping[str, object], conversations: Sequence[str] = ()
+    line: str, cursor: int, namespace: Mapping[str, object], known: Mapping[str, Sequence[str]] | None = None
 ) -> Completion:
-    """`complete` for what stands behind `%kimi `: subcommands and their arguments, too."""
+    """`complete` for what stands behind `%kimi `: subcommands and their words, too.
+
+    known: kind of word (`NAME`, `TURN`, `JOB`) → those that there are.
+    """
     text = line[:cursor]
     words = text.split()
-    begin = len(text) if not text or text[-1].isspace() else len(text) - len(words[-1])
-    if not text[:begin].strip() and not text[begin:].startswith("-"):
+    begin = len(text) if not text or text[-1].isspace() else len(text) - len(words.pop())
+    known = known or {}
+    if not words and not text[begin:].startswith("-"):
         return Completion(begin, tuple(name for name in COMMANDS if name.startswith(text[begin:])))
-    behind = {"use": conversations, "help": tuple(TOPICS), "doctor": ("--online",)}
-    if words[0] in behind and text[:begin].split() == words[:1]:
-        return Completion(begin, tuple(name for name in behind[words[0]] if name.startswith(text[begin:])))
-    return complete(line, cursor, namespace, conversations)
+    command = COMMANDS.get(words[0]) if words else None
+    if command is None:
+        return complete(line, cursor, namespace, known.get("NAME", ()))
+    return _argument(command, words[1:], text[begin:], begin, known)
+
+
+def _argument(
+    command: Command, before: Sequence[str], typed: str, begin: int, known: Mapping[str, Sequence[str]]
+) -> Completion:
+    """What can stand behind a command's name and the words before the one that is typed."""
+    flag, equals, value = typed.partition("=")
+    if equals and command.options.get(flag):
+        offered = _words(command.options[flag], value, known)
+        return Completion(begin + len(flag) + 1, tuple(word for word in offered if word.startswith(value)))
+    if before and command.options.get(before[-1]):
+        offered = _words(command.options[before[-1]], typed, known)
+    else:
+        offered = [name for name in command.options if name not in before]
+        offered += [
+            word for place in command.takes[len(before) :][:1] for word in _words(place, typed, known)
+        ]
+    return Completion(begin, tuple(word for word in offered if word.startswith(typed)))
+
+
+def _words(place: str, typed: str, known: Mapping[str, Sequence[str]]) -> list[str]:
+    """The words of one place, which a command's table describes (`Command.usage`)."""
+    words: list[str] = []
+    for each in place.removesuffix("…").split("|"):
+        if not each.isupper():
+            words += [each] if each else []
+        elif each == "FILE":
+            words += _paths(".", typed)
+        else:
+            words += {"TOPIC": tuple(TOPICS), "MODEL": MODELS}.get(each) or known.get(each, ())
+    return words
 
 
 def _before(text: str) -> tuple[list[Option], Option | None, int | None]:
@@ -128,11 +169,18 @@ def _values(
 
 def _paths(pattern: str, typed: str) -> list[str]:
     """Folders, and files whose names match, in the folder that has been typed."""
-    folder, slash, begin = typed.rpartition("/")
+    folder, begin = parted(typed)
     try:
-        entries = sorted(Path(f"{folder}{slash}" or ".").expanduser().iterdir())
+        entries = sorted(user_path(folder or ".").iterdir())
         names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
-    except (OSError, ValueError, RuntimeError):  # no such folder, a zero byte, no home
+    except (OSError, ValueError):  # no such folder, a zero byte
         return []
     fits = [n for n in names if n.startswith(begin) and (n[-1] == "/" or re.search(pattern, n))]
-    return [quote(f"{folder}{slash}{n}") for n in fits if begin or not n.startswith(".")][:_MOST_PATHS]
+    return [quote(f"{folder}{n}") for n in fits if begin or not n.startswith(".")][:_MOST_PATHS]
+
+
+def parted(typed: str, separators: str = _SEPARATORS) -> tuple[str, str]:
+    """A path as it is typed → its folder with the separator behind it, and the beginning of a name. Windows
+    has two separators, and offers of folders end with the one that every system knows."""
+    end = max(typed.rfind(separator) for separator in separators) + 1
+    return typed[:end], typed[end:]

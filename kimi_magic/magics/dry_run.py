@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..conversation import Conversation
+from ..counts import counted
 from ..prompt import Prompt
 from ..session import Plan
 
@@ -22,17 +23,19 @@ def dry_run(
     before = (
         len(json.dumps(plan.request.messages[:-1], ensure_ascii=False).encode()) if plan.place.parent else 0
     )
+    earlier = len(plan.request.messages) - 1
     rows = [
-        _row("whole request", f"{len(body):,} bytes", f"about {len(body) // 4:,} tokens"),
+        _row("whole request", counted(len(body), "byte"), f"about {counted(len(body) // 4, 'token')}"),
         _row(
-            f"{len(plan.request.messages) - 1} messages before",
-            f"{before:,} bytes",
+            f"{counted(earlier, 'message') if earlier else 'no messages'} before",
+            counted(before, "byte"),
             _cached(plan, conversation, now),
         ),
     ]
     for part in prompt.parts:
-        images = f", {part.images} image{'s' if part.images > 1 else ''}" if part.images else ""
-        rows.append(_row(f"{part.title} ({part.type})", f"{part.characters:,} characters{images}", part.note))
+        images = f", {counted(part.images, 'image')}" if part.images else ""
+        size = f"{counted(part.characters, 'character')}{images}"
+        rows.append(_row(f"{part.title} ({part.type})", size, part.note))
     return rows, json.dumps(_shortened(plan.request.to_dict()), ensure_ascii=False, indent=2)
 
 

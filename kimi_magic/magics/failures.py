@@ -21,9 +21,10 @@ from itertools import islice
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
+from ..counts import counted
 from ..errors import KimiError
 from ..prompt import as_frame, is_array
-from ..prompt.fit import counted, cut, fenced
+from ..prompt.fit import cut, fenced
 from .hidden import looks_secret, secret_texts, without_secrets
 
 _MOST_NAMES = 40

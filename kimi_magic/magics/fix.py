@@ -12,6 +12,7 @@ from typing import Any
 from ..api import Kimi
 from ..errors import OptionError
 from ..wire import TextBlock
+from .carrying import shortened
 from .stage import Stage
 
 _PYTHON = ("python", "py", "python3", "ipython", "ipython3", "pycon")
@@ -27,7 +28,10 @@ _TASK = (
 
 
 def fix(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    """Ask about the last exception. words: what to consider. Raises `OptionError` where there is none."""
+    """Ask about the last exception. words: what to consider. Raises `OptionError` where there is none.
+
+    What it proposes is shown, and `code` is the way to a cell.
+    """
     failure = stage.failures.last
     if failure is None:
         raise OptionError(
@@ -37,16 +41,24 @@ def fix(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     question = f"{_TASK}{wish}\n\n{stage.failures.described(failure)}"
     written = " ".join(["%kimi fix", *words])
     plan = kimi.plan((TextBlock.of(question),), prompt=written, cell=kimi.current_cell())
-    kimi.run(plan, stage.view(alone=False))
+    reply = kimi.run(plan, stage.view(alone=False))
+    if code_blocks(reply.text):
+        stage.say("%kimi code puts the code into the next cell.")
 
 
 def code(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    """Put a code block of the last reply into the next cell. words: its number, the last Python block by
-    default. Raises `OptionError` where there is none."""
-    turn = kimi.session.last or next(reversed(kimi.conversation.path()), None)
-    if turn is None:
+    """Put a code block of the last reply that has one into the next cell. words: its number, the last
+    Python block by default. Raises `OptionError` where there is none."""
+    last = kimi.session.last
+    turns = [*([last] if last is not None else []), *reversed(kimi.conversation.path())]
+    if not turns:
         raise OptionError("There is no reply yet.", hint="Ask with %%kimi first.")
-    source = _chosen(code_blocks(turn.text), words)
+    turn, blocks = next(
+        ((turn, found) for turn in turns if (found := code_blocks(turn.text))), (turns[0], [])
+    )
+    source = _chosen(blocks, words)
+    if turn.id != turns[0].id:
+        stage.say(f"The last reply has no code; this is of the one to {shortened(turn.prompt)!r}.")
     if _has_next_cell(stage.shell):
         stage.shell.set_next_input(source, replace=False)
         stage.say("The code is in the next cell.")
@@ -67,17 +79,15 @@ def code_blocks(text: str) -> list[tuple[str, str]]:
 def _chosen(blocks: list[tuple[str, str]], words: list[str]) -> str:
     listed = ", ".join(f"{n} {language or 'text'}" for n, (language, _) in enumerate(blocks, 1))
     if not blocks:
-        raise OptionError("There is no code block in the last reply.")
+        raise OptionError("There is no code block in the last reply, nor in those before it.")
     if words:
         number = int(words[0]) if re.fullmatch(r"[0-9]{1,4}", words[0]) else 0
         if not 1 <= number <= len(blocks):
-            raise OptionError(f"There is no block {words[0]} in the last reply.", hint=f"It has {listed}.")
+            raise OptionError(f"There is no block {words[0]} in that reply.", hint=f"It has {listed}.")
         return _runnable(*blocks[number - 1])
     python = [block for block in blocks if block[0] in _PYTHON] or [b for b in blocks if not b[0]]
     if not python:
-        raise OptionError(
-            "There is no Python block in the last reply.", hint=f"%kimi code N takes: {listed}."
-        )
+        raise OptionError("There is no Python block in that reply.", hint=f"%kimi code N takes: {listed}.")
     return _runnable(*python[-1])
 
 

@@ -47,7 +47,8 @@ TOPICS: dict[str, Topic] = {
         "model, effort and length",
         """
         The model thinks before it answers; low effort is quicker and cheaper than max, the default.
-        Thinking counts as output, and into --max-tokens.
+        Thinking counts as output, and into --max-tokens. The server also takes medium, which works as high,
+        xhigh (as max), minimal and none (both as low): none does not turn thinking off.
         """,
         options=("model", "effort", "max-tokens", "system", "stop"),
         commands=("system",),
@@ -59,7 +60,7 @@ TOPICS: dict[str, Topic] = {
         A turn belongs to its cell: run the cell again, and the new turn takes the place of the old one;
         those after it are stale until their cells run again. Nothing is lost: history shows every turn, and
         use goes back to any. What was cut, interrupted or failed is never sent. Turns are on disk, and in the
-        notebook's own outputs, from which restore reads them.
+        notebook's own outputs, from which restore reads them. save writes over no file but its own.
         """,
         options=("conversation", "new", "once", "append"),
         commands=(
@@ -72,8 +73,10 @@ TOPICS: dict[str, Topic] = {
         """
         {{ name }} puts a value in: a name, then attributes, indexes and keys, with a format if you like
         ({{ x:.2f }}). DataFrames, arrays and figures go in as a model reads them best. No code runs. Single
-        braces, $ and backslashes are text. NAME << before the options, or -o NAME, puts the reply into a
-        variable: .text .thinking .value .sources .tool_calls .usage .cost
+        braces, $ and backslashes are text, and what was perhaps meant as a value is said. NAME << before the
+        options, -o NAME, or x = %kimi question puts the reply into a variable: .text .thinking .value
+        .sources .tool_calls .usage .cost. In Python, kimi.map inserts the columns of each row; kimi.ask
+        sends its prompt as it is, so write an f-string.
         """,
         options=("out", "raw", "dry-run"),
     ),
@@ -112,7 +115,8 @@ TOPICS: dict[str, Topic] = {
         "tokens, cache and cost",
         """
         kimi.usage has one row for each request: pd.DataFrame(kimi.usage). What the server did not say is
-        missing, never 0. Costs come from a price table, which price shows and sets.
+        missing, never 0. Costs come from a price table, which price shows and sets. What is set holds in
+        every notebook, until %kimi price MODEL off.
         """,
         options=("cache",),
         commands=("usage", "price"),
@@ -120,7 +124,11 @@ TOPICS: dict[str, Topic] = {
     ),
     "budget": Topic(
         "the most to be spent",
-        "The request that would go over it is not sent. Set for a class by KIMI_MAGIC_BUDGET.",
+        """
+        Once it is spent nothing is sent, not even the next request of a tool loop; a request under way can go
+        over it, and a line says when it could. kimi.map leaves the rows open that would. What is simulated or
+        replayed costs nothing. Set for a class by KIMI_MAGIC_BUDGET.
+        """,
         commands=("budget",),
         settings=("budget",),
     ),

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from ..api import Kimi
-from ..errors import OptionError
+from ..counts import counted
+from ..errors import OptionError, StoreError
 from ..insight import look_at
+from ..paths import user_path
 from ..render import ShownUsage, cache_table, money, price_rows
 from ..render.plot import usage_plot
-from ..usage import GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount
+from ..store import check_ours
+from ..usage import FIELDS, GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount, read_records
 from .stage import Stage
 
 _USAGE = (
     "%kimi usage [--by day|model|conversation|notebook] [--since 7d] [--all] [--plot] [--cache] [--save FILE]"
 )
-_PRICE = "%kimi price MODEL input=2.00 output=10.00 cache_read=0.20 … [server=URL] [source=TEXT]"
+_PRICE = (
+    "%kimi price MODEL input=2.00 output=10.00 cache_read=0.20 … [server=URL] [source=TEXT], or"
+    " %kimi price MODEL off"
+)
 _BUDGET = "%kimi budget 2.00 --per day|notebook|total, or %kimi budget off"
+
+USAGE_OPTIONS = {
+    "--by": "|".join(GROUPS), "--since": "TIME", "--all": "", "--plot": "", "--cache": "", "--save": "FILE",
+}  # fmt: skip
+PRICE_OPTIONS = {"--all": "", **{f"{name}=": "" for name in (*KINDS, "currency", "server", "source")}}
+BUDGET_OPTIONS = {"--per": "|".join(PERIODS)}
+"""As `Command.options`: name → what its value is, "" for none."""
 
 
 def usage(kimi: Kimi, stage: Stage, words: Sequence[str]) -> ShownUsage | None:
     """The records: a notebook shows what a line returns; a terminal gets the table, too. A plot and the
     cache's table are shown instead, and nothing is returned."""
-    options = _options(words, _OPTIONS, _USAGE)
+    options = _options(words, USAGE_OPTIONS, _USAGE)
     found = _selected(kimi, options)
     if "--save" in options:
-        stage.say(f"{len(found):,} records are in {found.save(str(options['--save']))}.")
+        path = str(options["--save"]).strip("\"'")
+        check_ours(user_path(path), _records)
+        is_are = "is" if len(found) == 1 else "are"
+        stage.say(f"{counted(len(found), 'record')} {is_are} in {found.save(path)}.")
         return None
     if "--cache" in options:
         rows, lines = cache_table(
@@ -40,13 +57,15 @@ def usage(kimi: Kimi, stage: Stage, words: Sequence[str]) -> ShownUsage | None:
             stage.say(line)
         return None
     if "--plot" in options:
-        stage.picture(usage_plot(found.records), f"Usage of {len(found):,} requests")
+        stage.picture(usage_plot(found.records), f"Usage of {counted(len(found), 'request')}")
         return None
     return found
 
 
-_OPTIONS = {"--by": True, "--since": True, "--save": True, "--all": False, "--plot": False, "--cache": False}
-"""Name → whether a value follows."""
+def _records(path: Path) -> None:
+    """Raise `StoreError` for a file that does not hold usage, not even a header of it."""
+    if not read_records(path) and path.read_text("utf-8-sig").splitlines()[:1] != [",".join(FIELDS)]:
+        raise StoreError(f"{path} holds no usage records.")
 
 
 def _selected(kimi: Kimi, options: dict[str, str | None]) -> ShownUsage:
@@ -64,22 +83,44 @@ def _selected(kimi: Kimi, options: dict[str, str | None]) -> ShownUsage:
 
 
 def price(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
-    """Show the prices that hold, all that ever held (`--all`), or set one from now on."""
+    """Show the prices that hold, or all that ever held (`--all`); set one from now on, or take it back."""
     book = kimi.session.purse.prices
+    if list(words[1:]) == ["off"]:
+        _take_back(kimi, stage, words[0])
+        return
     if words and list(words) != ["--all"]:
-        version = _version(kimi, words)
+        version, kept = _version(kimi, words)
         kimi.session.purse.set_price(version)
-        stage.say(f"{version.model} costs this from now on; what was recorded keeps its cost.")
+        stage.say(
+            f"{version.model} costs this from now on, in every notebook; what was recorded keeps its cost."
+            f" %kimi price {version.model} off takes it back."
+        )
+        if kept:
+            stage.say(f"Not given, so as before: {', '.join(kept)}.")
         stage.table(price_rows([version]), f"{version.price.currency} for a million tokens")
         return
     latest = {(v.model, v.base_url): v for v in book.versions}
     shown = book.versions if words else tuple(latest.values())
     older = len(book.versions) - len(latest)
-    more = f"; {older} earlier prices: %kimi price --all" if older and not words else ""
+    more = f"; {counted(older, 'earlier price')}: %kimi price --all" if older and not words else ""
     stage.table(price_rows(shown), f"For a million tokens each, and for a search{more}")
 
 
-def _version(kimi: Kimi, words: Sequence[str]) -> PriceVersion:
+def _take_back(kimi: Kimi, stage: Stage, model: str) -> None:
+    """The price of a model is that of the public table again."""
+    purse = kimi.session.purse
+    if not any(version.model == model for version in purse.prices.versions):
+        raise OptionError(f"No price of {model} is known.", hint="%kimi price shows those that are.")
+    purse.drop_prices(model)
+    found = [version for version in purse.prices.versions if version.model == model]
+    if found:
+        stage.table(price_rows(found), f"{model} costs again what the public table says")
+    else:
+        stage.say(f"No price of {model} is known any more: it is in no public table.")
+
+
+def _version(kimi: Kimi, words: Sequence[str]) -> tuple[PriceVersion, list[str]]:
+    """The price that is set, and which of its numbers, with what they are, were not given."""
     model, *pairs = words
     if "=" in model or not pairs:
         raise OptionError("%kimi price needs a model and prices.", hint=_PRICE)
@@ -95,7 +136,9 @@ def _version(kimi: Kimi, words: Sequence[str]) -> PriceVersion:
     changes: dict[str, Any] = {"source": "set by %kimi price"}
     changes |= numbers
     changes |= more
-    return PriceVersion(model, replace(known, **changes), server, kimi.session.now())
+    kept = {name: getattr(known, name) for name in KINDS if found is not None and name not in numbers}
+    version = PriceVersion(model, replace(known, **changes), server, kimi.session.now())
+    return version, [f"{name} {value}" for name, value in kept.items() if value is not None]
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -128,7 +171,7 @@ def budget(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     if list(words) == ["off"]:
         purse.drop_budgets()
     elif words:
-        options = _options(words[1:], {"--per": True}, _BUDGET)
+        options = _options(words[1:], BUDGET_OPTIONS, _BUDGET)
         try:
             purse.set_budget(Budget.parse(f"{words[0]}{_per(options)}"))
         except ValueError as error:
@@ -154,8 +197,8 @@ def _per(options: dict[str, str | None]) -> str:
     return f"/{per}" if per else ""
 
 
-def _options(words: Sequence[str], known: dict[str, bool], usage: str) -> dict[str, str | None]:
-    """Options by name. known: which there are, and whether a value follows. Raises `OptionError`."""
+def _options(words: Sequence[str], known: Mapping[str, str], usage: str) -> dict[str, str | None]:
+    """Options by name. known: as `Command.options`. Raises `OptionError`."""
     found: dict[str, str | None] = {}
     rest = list(words)
     while rest:

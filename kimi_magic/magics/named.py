@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..api import Kimi
-from ..errors import OptionError
+from ..errors import OptionError, SchemaError, ToolError
 from ..tools import Schema, Tool
 
 _SCALARS = ("str", "int", "float", "bool", "dict", "list")
@@ -27,7 +27,10 @@ def tool(name: str, names: Mapping[str, Any], kimi: Kimi) -> Tool:
     """
     value: Any = names.get(name)
     if callable(value) or isinstance(value, Tool):
-        return kimi.as_tool(value)
+        try:
+            return kimi.as_tool(value)
+        except ToolError as error:
+            raise ToolError(f"-t/--tool: {error.message}", hint=error.hint) from None
     if name in kimi.tools:
         return kimi.tools[name]
     functions = [n for n, v in names.items() if not n.startswith("_") and is_function(v)]
@@ -42,12 +45,14 @@ def schema(text: str, names: Mapping[str, Any]) -> Schema:
     """A type of the notebook, `list[…]` of one, `str`, `int`, `float`, `bool`, or a JSON Schema as it
     stands. Raises `OptionError` where there is none, and `SchemaError` for one that cannot be a schema.
     """
-    if text.lstrip().startswith("{"):
-        try:
-            return Schema.of(json.loads(text))
-        except ValueError as error:
-            raise OptionError(f"--schema: this is no JSON ({error}).") from None
-    return Schema.of(_type(text.strip(), names))
+    try:
+        wanted = json.loads(text) if text.lstrip().startswith("{") else _type(text.strip(), names)
+    except ValueError as error:
+        raise OptionError(f"--schema: this is no JSON ({error}).") from None
+    try:
+        return Schema.of(wanted)
+    except SchemaError as error:
+        raise SchemaError(f"--schema: {error.message}", hint=error.hint) from None
 
 
 def _type(text: str, names: Mapping[str, Any]) -> Any:

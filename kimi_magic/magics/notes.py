@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from ..conversation import COMPLETE, Place, Turn
 
 STALE = (
-    "Stale: an earlier cell was run again, so this turn is no part of the conversation. Run this cell again."
+    "Stale: a turn before this one was asked again, so this one is no part of the conversation. Run this cell"
+    " again."
 )
-UNDONE = "Undone: this turn is no part of the conversation. %kimi use {} brings it back."
+LEFT = "Left: the conversation goes on without this turn. %kimi use {} goes back to it."
 COMPACTED = "Summed up: a later turn is sent in the place of this one. %kimi use {} goes back to it."
 STANDS = (
     "The earlier turn of this cell is still part of the conversation: %kimi undo takes the last turn off."
@@ -22,8 +23,8 @@ def notes(states: Mapping[str, str], turn: Turn, place: Place) -> tuple[str, ...
     state = states.get(turn.id, turn.status)
     if state == "stale":
         return (STALE,)
-    if state == "undone":
-        return (UNDONE.format(turn.id[:6]),)
+    if state == "left":
+        return (LEFT.format(turn.id[:6]),)
     if state == "compacted":
         return (COMPACTED.format(turn.id[:6]),)
     if state != "active":

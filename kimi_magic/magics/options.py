@@ -1,37 +1,18 @@
-"""The options of a `%%kimi` cell: one table, from which parser, help and completion are made.
+"""The options of a `%%kimi` cell: one table, from which reading, help and completion are made.
 
 A row of the table is a field of `CellOptions`; what its option is like stands in the field's
 `Option`. A new option is one new field.
-
-    [NAME <<] [-x VALUE | -xVALUE | --long VALUE | --long=VALUE | --flag]… [--] [prompt]
-
-- Quotes are those of a shell (`words`). A word that begins with an unquoted `-` is an option up to
-  the first word that is none, or up to `--`.
-- An option may stand once, unless the table says that it repeats.
-- A known option is never taken for the value of the one before it; `--system=--new` forces it.
-- `--once` neither reads nor writes history, so it excludes `-c`, `--new` and `--append`, which say
-  what to do with history. `--new` goes with both others: `-c b --new` starts `b` afresh.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import keyword
-import re
 import textwrap
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ..errors import OptionError, RequestError
-from ..wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MODELS, check_stop_sequences
-from .words import Word, read_word, skip_space
-
-SHORT_MODELS = {"pro": MODELS[0], "highspeed": MODELS[1]}
-"""Short form → `CreateMessageRequest.model`."""
-
-_SEE_HELP = "%kimi help lists the options."
+from ..wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORT_LEVELS, EFFORTS, MODELS, check_stop_sequences
+from . import values
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,58 +51,6 @@ class Option:
         return f"-{self.short}/--{self.name}" if self.short else f"--{self.name}"
 
 
-def _choice(*choices: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text in choices:
-            return text
-        near = difflib.get_close_matches(text.lower(), choices, n=1)
-        meant = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"must be one of {', '.join(choices)}, not {text!r}.{meant}")
-
-    return read
-
-
-def _model(text: str) -> str:
-    """Any id passes here: whether the server can know it depends on the server."""
-    return SHORT_MODELS.get(text, _word(text))
-
-
-def _word(text: str) -> str:
-    if not text.strip():
-        raise ValueError("its value is empty.")
-    return text
-
-
-def _max_tokens(text: str) -> int:
-    """`8192`, `8_192`, `8,192`, `8k` (1,024 each), `1M` (1,048,576 each)."""
-    match = re.fullmatch(r"(-?\d+|-?\d{1,3}(?:[_,]\d{3})+)([kKmM]?)", text.strip())
-    factor = {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()] if match else 0
-    value = int(match[1].replace(",", "").replace("_", "")) * factor if match and len(text) < 30 else 0
-    if not 1 <= value <= CONTEXT_WINDOW:
-        raise ValueError(f"must be a whole number from 1 to {CONTEXT_WINDOW:,}, not {text!r}.")
-    return value
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
-        raise ValueError(f"must be a whole number from 1 to 9,999, not {text!r}.")
-    return int(text)
-
-
-def _stop(text: str) -> str:
-    """`\\n`, `\\t` and `\\\\` are a line end, a tab and a backslash: a line has no other way to say them."""
-    marks = {"n": "\n", "t": "\t", "\\": "\\"}
-    return re.sub(r"\\([nt\\])", lambda match: marks[match[1]], text)
-
-
-def _identifier(text: str) -> str:
-    """A variable's name, in the form in which Python looks it up."""
-    name = unicodedata.normalize("NFKC", text)
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise ValueError(f"must be a Python name, not {text!r}.")
-    return name
-
-
 def _option(short: str, metavar: str, help: str, **more: Any) -> Any:
     default: Any = () if more.get("repeats") else None if metavar else False
     option = Option(short=short, metavar=metavar, help=help, **more)
@@ -136,34 +65,38 @@ class CellOptions:
         "m",
         "MODEL",
         f"{MODELS[0]} (pro, the default) or {MODELS[1]} (highspeed)",
-        read=_model,
-        offers=(*SHORT_MODELS, *MODELS),
+        read=values.model,
+        offers=(*values.SHORT_MODELS, *MODELS),
     )
     effort: str | None = _option(
         "e",
         "LEVEL",
         "how hard to think: low, high or max (the default)",
-        read=_choice(*EFFORTS),
-        offers=tuple(EFFORTS),
+        read=values.choice(*EFFORT_LEVELS, also=EFFORTS),
+        offers=EFFORT_LEVELS,
     )
     max_tokens: int | None = _option(
         "n",
         "TOKENS",
         f"most tokens of the reply, thinking included: 1 to {CONTEXT_WINDOW:,}; 8k is 8,192",
-        read=_max_tokens,
+        read=values.max_tokens,
         offers=("4k", "8k", "32k", "128k"),
     )
     system: str | None = _option(
         "s", "TEXT", 'system prompt: text, or @name of a variable; "" for none', names="text"
     )
     cache: str | None = _option(
-        "", "5m|1h", "keep the prompt in the server's cache", read=_choice(*CACHE_TTLS), offers=CACHE_TTLS
+        "",
+        "5m|1h",
+        "keep the prompt in the server's cache",
+        read=values.choice(*CACHE_TTLS),
+        offers=CACHE_TTLS,
     )
     image: tuple[str, ...] = _option(
         "i",
         "IMAGE",
         "show an image: a file, a web address, a figure, image or array of the notebook, clipboard",
-        read=_word,
+        read=values.word,
         names="image",
         paths=r"(?i)\.(png|jpe?g|gif|webp|tiff?|bmp)$",
         offers=("clipboard",),
@@ -173,7 +106,7 @@ class CellOptions:
         "f",
         "FILE",
         "attach a file with its name: text, a notebook, a PDF (with pypdf)",
-        read=_word,
+        read=values.word,
         paths=".",
         repeats=True,
     )
@@ -181,16 +114,18 @@ class CellOptions:
         "",
         "TEXT",
         "end the reply before this text, at most 32 bytes; up to 5 times; \\n is a line end",
-        read=_stop,
+        read=values.stop,
         repeats=True,
         check=check_stop_sequences,
     )
-    out: str | None = _option("o", "NAME", "put the reply into a variable; also: NAME << …", read=_identifier)
+    out: str | None = _option(
+        "o", "NAME", "put the reply into a variable; also: NAME << …", read=values.identifier
+    )
     tool: tuple[str, ...] = _option(
         "t",
         "NAME",
         "a function of the notebook that the model may call; several times for several",
-        read=_word,
+        read=values.word,
         names="function",
         repeats=True,
     )
@@ -198,29 +133,33 @@ class CellOptions:
         "",
         "auto|any|none",
         "whether it calls tools: as it likes, at least one first, or none",
-        read=_choice("auto", "any", "none"),
+        read=values.choice("auto", "any", "none"),
         offers=("auto", "any", "none"),
     )
     max_steps: int | None = _option(
-        "", "N", "most rounds of tool calls, 10 by default; then it has to answer", read=_count
+        "", "N", "most rounds of tool calls, 10 by default; then it has to answer", read=values.count
     )
     schema: str | None = _option(
         "",
         "TYPE",
         "the reply fills this model, dataclass, TypedDict, list[…] of one, or JSON Schema",
-        read=_word,
+        read=values.word,
         names="model",
     )
     search: int | None = _option(
         "",
         "[N]",
         "let the server search the web, at most N times (5); each search is billed",
-        read=_count,
+        read=values.count,
         offers=("1", "3", "5", "10"),
         alone="5",
     )
     conversation: str | None = _option(
-        "c", "NAME", "go on with another conversation of this notebook", read=_word, names="conversation"
+        "c",
+        "NAME",
+        "go on with another conversation of this notebook",
+        read=values.word,
+        names="conversation",
     )
     new: bool = _option("", "", "start the conversation afresh")
     once: bool = _option("", "", "neither read nor write history", excludes=("conversation", "new", "append"))
@@ -230,7 +169,7 @@ class CellOptions:
         "",
         "off|auto|only",
         "show what was recorded for the same request: never, else ask, or nothing else",
-        read=_choice("off", "auto", "only"),
+        read=values.choice("off", "auto", "only"),
         offers=("off", "auto", "only"),
     )
     raw: bool = _option("", "", "insert nothing: {{ … }} goes out as it is written")
@@ -244,135 +183,9 @@ OPTIONS: tuple[Option, ...] = tuple(
 _BY_FLAG = {f"--{o.name}": o for o in OPTIONS} | {f"-{o.short}": o for o in OPTIONS if o.short}
 
 
-# --- reading ------------------------------------------------------------------------------------
-
-
-def parse_cell(line: str) -> CellOptions:
-    """The options of a `%%kimi` line, which has nothing else. Raises `OptionError`."""
-    options, rest = parse_line(line)
-    if not rest:
-        return options
-    first = rest.split()[0]
-    if first[0] in "–—":  # what a word processor makes of `--`
-        raise OptionError(f"{first!r} begins with a dash, and options begin with hyphens: - or --.")
-    shown = textwrap.shorten(rest, 40, placeholder=" …")
-    raise OptionError(
-        f"The prompt goes below the %%kimi line, not on it: {shown!r}.",
-        hint=f"To ask on one line, use %kimi with a single %. {_SEE_HELP}",
-    )
-
-
-def parse_line(line: str) -> tuple[CellOptions, str]:
-    """The options at the beginning of a `%kimi` line, and the prompt behind them as it is written.
-
-    Raises `OptionError`.
-    """
-    values: dict[str, Any] = {}
-    name, pos = assignment(line)
-    if name:
-        _put(values, _BY_FLAG["--out"], name)
-    while line.startswith("-", pos := skip_space(line, pos)):
-        word = read_word(line, pos)
-        assert word is not None  # a character stands there
-        if word.text == "--":
-            pos = skip_space(line, word.end)
-            break
-        option, value = option_of(word)
-        pos = word.end
-        if option.metavar and value is None:
-            value, pos = _next_value(option, line, pos)
-        _put(values, option, value)
-    for option in OPTIONS:
-        _check_exclusions(option, values)
-    return CellOptions(**values), line[pos:]
-
-
-def assignment(line: str) -> tuple[str, int]:
-    """NAME of `NAME <<` at the beginning of a line ("" for none), and the position behind it."""
-    match = re.match(r"\s*([^\s<'\"-][^\s<]*)\s*<<(?=\s|$)", line)
-    return (match[1], match.end()) if match else ("", 0)
-
-
 def find(flag: str) -> Option | None:
     """The option of `--name` or `-x`, or None."""
     return _BY_FLAG.get(flag)
-
-
-def option_of(word: Word) -> tuple[Option, str | None]:
-    """The option that a word names, and the value in the same word, if there is one.
-
-    Raises `OptionError` for a word that names none.
-    """
-    flag, equals, value = word.text.partition("=")
-    if not word.text.startswith("--") and f"-{flag}" not in _BY_FLAG:
-        flag, value = word.text[:2], word.text[2:].removeprefix("=")
-        equals = word.text[2:]
-    option = _BY_FLAG.get(flag)
-    if option is None:
-        raise _unknown(word.text.partition("=")[0])
-    if not option.metavar and equals:
-        raise OptionError(f"{option.label}: takes no value, and {value!r} was given.")
-    return option, value if equals else None
-
-
-def _unknown(flag: str) -> OptionError:
-    near = difflib.get_close_matches(f"--{flag.lstrip('-')}", [f for f in _BY_FLAG if f[1] == "-"], n=1)
-    meant = f"Did you mean {near[0]}? " if near else ""
-    return OptionError(f"There is no option {flag}.", hint=f"{meant}{_SEE_HELP}")
-
-
-def _see(option: Option) -> str:
-    return f"%kimi help {option.name} says more."
-
-
-def takes(option: Option, word: Word | None) -> bool:
-    """Whether the word behind an option that can stand alone is its value."""
-    if word is None or not word.plain:
-        return False
-    try:
-        option.read(word.text)
-    except ValueError:
-        return False
-    return True
-
-
-def _next_value(option: Option, line: str, pos: int) -> tuple[str, int]:
-    word = read_word(line, pos)
-    if option.alone and not takes(option, word):
-        return option.alone, pos
-    if word is None or (word.plain and (word.text == "--" or word.text.partition("=")[0] in _BY_FLAG)):
-        raise OptionError(f"{option.label}: needs a value, {option.metavar}.", hint=_see(option))
-    return word.text, word.end
-
-
-def _put(values: dict[str, Any], option: Option, text: str | None) -> None:
-    """One occurrence of an option into the values so far."""
-    if option.field in values and not option.repeats:
-        raise OptionError(f"{option.label}: stands twice.", hint="Give it once.")
-    try:
-        value = option.read(text) if text is not None else True
-        if option.repeats:
-            value = (*values.get(option.field, ()), value)
-        if option.check:
-            option.check(value)
-    except ValueError as error:
-        raise OptionError(f"{option.label}: {error}", hint=_see(option)) from None
-    except RequestError as error:
-        raise OptionError(f"{option.label}: {error.message.partition(': ')[2]}", hint=error.hint) from None
-    values[option.field] = value
-
-
-def _check_exclusions(option: Option, values: Mapping[str, Any]) -> None:
-    for name in option.excludes if option.field in values else ():
-        other = _BY_FLAG[f"--{name}"]
-        if other.field in values:
-            raise OptionError(
-                f"{option.label} and {other.label} exclude each other.",
-                hint=f"--{option.name}: {option.help}.",
-            )
-
-
-# --- help ---------------------------------------------------------------------------------------
 
 
 def describe_options() -> str:

@@ -63,7 +63,7 @@ class Runner:
             return value
         options, template = parse_line(line)
         if not template.strip():
-            stays = f" %kimi use {options.conversation} stays there." if options.conversation else ""
+            stays = f" %kimi use {options.conversation} goes on there." if options.conversation else ""
             raise PromptError(
                 "There is no prompt.", hint=f"Write it behind the options, in the same line.{stays}"
             )

@@ -47,6 +47,22 @@ class _Shown:
         self.about = frozenset({self.turn.id, *(turn.id for turn in others if turn is not None)})
 
 
+def how_shown(settings: KimiMagic, shell: Any, *, widgets: bool = True) -> tuple[str, str]:
+    """How replies are shown while they come (live, static or terminal), and why so. widgets: the front
+    end starts them, as far as is known."""
+    if settings.display != "auto":
+        return settings.display, "by the setting display"
+    if getattr(shell, "kernel", None) is None:
+        return "terminal", "no notebook kernel runs this shell"
+    if jupyter_session(os.environ) is None:
+        return "static", "no Jupyter server has named its session here (JPY_SESSION_NAME)"
+    if find_spec("anywidget") is None:
+        return "static", "anywidget is not installed beside this kernel"
+    if not widgets:
+        return "static", "the front end has started no widget"
+    return "live", "a Jupyter server is there, and anywidget"
+
+
 class Stage:
     """Makes views, and remembers what they showed. session: gives the session, made on first use."""
 
@@ -67,25 +83,16 @@ class Stage:
             shell.events.register(event, listener)
 
     def close(self) -> None:
-        """Listen to the shell no more."""
+        """Listen to the shell no more, and leave no widget open."""
         for event, listener in self._listeners.items():
             self._shell.events.unregister(event, listener)
+        self._front_end.close()
         self.failures.close()
 
     @property
     def display(self) -> tuple[str, str]:
-        """How replies are shown while they come (live, static or terminal), and why so."""
-        if self._settings.display != "auto":
-            return self._settings.display, "by the setting display"
-        if getattr(self._shell, "kernel", None) is None:
-            return "terminal", "no notebook kernel runs this shell"
-        if jupyter_session(os.environ) is None:
-            return "static", "no Jupyter server has named its session here (JPY_SESSION_NAME)"
-        if find_spec("anywidget") is None:
-            return "static", "anywidget is not installed beside this kernel"
-        if not self._front_end.works:
-            return "static", "the front end has started no widget"
-        return "live", "a Jupyter server is there, and anywidget"
+        """What `how_shown` says of this front end."""
+        return how_shown(self._settings, self._shell, widgets=self._front_end.works)
 
     @property
     def is_terminal(self) -> bool:

@@ -1,8 +1,12 @@
-"""Prompts reach the magics as they were written: two transformers of IPython's own kind, which touch
+"""Prompts reach the magics as they were written: three transformers of IPython's own kind, which touch
 nothing but `%%kimi` cells and `%kimi` lines.
 
 - IPython takes `>>>` and `In [1]:` at the beginning of lines for pasted prompts, and drops them.
-- It takes the `?` at the end of `%kimi what is x?` for a call for help. `%kimi?` and `%kimi ?` still are.
+- It takes the `?` at the end of `%kimi what is x?` for a call for help, also behind `x = `. `%kimi?` and
+  `%kimi ?` still are.
+
+A magic cannot see that its value is wanted, so `x = %kimi …` tells it (`VALUE`): the value of a question that
+stands alone would be shown a second time, below its own output.
 """
 
 from __future__ import annotations
@@ -12,7 +16,10 @@ import tokenize
 from collections.abc import Sequence
 from typing import Any, Self
 
-from IPython.core.inputtransformer2 import EscapedCommand
+from IPython.core.inputtransformer2 import EscapedCommand, MagicAssign
+
+VALUE = "<< "
+"""What a line begins with whose value is kept: `NAME <<` without the name."""
 
 
 def whole_cell(lines: list[str]) -> list[str]:
@@ -45,18 +52,53 @@ class QuestionLine(EscapedCommand):
         return None
 
 
+class AssignedLine(MagicAssign):
+    """Makes the call of the magic for `x = %kimi …`, ahead of IPython's transformers."""
+
+    priority = 4
+
+    def __init__(self, start: tuple[int, int]) -> None:
+        """start: of the `%`. Of two transformers the one goes first that begins first in its line, and the
+        help that a `?` calls for begins where the line does."""
+        super().__init__((start[0], 0))  # type: ignore[no-untyped-call]  # IPython has no types
+        self._column = start[1]
+
+    @classmethod
+    def find(cls, tokens_by_line: Sequence[Sequence[tokenize.TokenInfo]]) -> Self | None:
+        """The first such line of the cell."""
+        for tokens in tokens_by_line:
+            found: Self | None = super().find([tokens])  # type: ignore[no-untyped-call]  # IPython has no types
+            if found is None:
+                continue
+            begin = next(t for t in tokens if t.start == (found.start_line + 1, found._column))
+            is_ours = re.match(r"%kimi(\s|$)", begin.line[found._column :])
+            if is_ours and not begin.line.lstrip().startswith(("%", "!")):  # such a line is one magic
+                return found
+        return None
+
+    def transform(self, lines: list[str]) -> list[str]:
+        """The lines with the call in the place of the magic."""
+        self.start_col = self._column
+        changed: list[str] = super().transform(lines)
+        call = "get_ipython().run_line_magic('kimi', "
+        changed[self.start_line] = changed[self.start_line].replace(call, f"{call}{VALUE!r} + ", 1)
+        return changed
+
+
 def _is_question(line: str) -> bool:
     words = line.split()
     return words[0] == "%kimi" and words[1:] not in ([], ["?"], ["??"]) and words[-1].endswith("?")
 
 
 def install(shell: Any) -> None:
-    """Put both into the shell's input."""
+    """Put them into the shell's input."""
     shell.input_transformer_manager.cleanup_transforms.insert(0, whole_cell)
-    shell.input_transformer_manager.token_transformers.append(QuestionLine)
+    shell.input_transformer_manager.token_transformers += [AssignedLine, QuestionLine]
 
 
 def remove(shell: Any) -> None:
-    """Take both out again."""
-    shell.input_transformer_manager.cleanup_transforms.remove(whole_cell)
-    shell.input_transformer_manager.token_transformers.remove(QuestionLine)
+    """Take them out again, those that are there."""
+    manager = shell.input_transformer_manager
+    manager.cleanup_transforms[:] = [t for t in manager.cleanup_transforms if t is not whole_cell]
+    ours = (AssignedLine, QuestionLine)
+    manager.token_transformers[:] = [t for t in manager.token_transformers if t not in ours]

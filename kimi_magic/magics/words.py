@@ -3,7 +3,7 @@
 - Words are parted by white space of any kind, the full-width space too.
 - `'…'` keeps everything; in `"…"` a backslash keeps the `"` or `\\` behind it. Outside quotes it keeps
   a space, quote or backslash. Before anything else it is a plain character, so `\\alpha` and `C:\\data`
-  stay what they are.
+  stay what they are. So do the two at the beginning of a path to a Windows share.
 - A `{{ … }}` that is an expression of the prompt's language is taken whole wherever it stands, so
   `--system "{{ d["key"] }}"` and `--system {{ name }}` mean what they say. So is a JSON object outside
   quotes: `--schema {"a": 1}`.
@@ -13,12 +13,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from ..errors import OptionError
 from ..prompt import placeholder_at
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
+_SHARE = re.compile(r"""\\\\[^\s\\"'{]{2,}\\[^\s\\"']""")
+"""`\\\\server\\share`: who escapes backslashes escapes all of them, so this is no escape."""
+_PIECE = re.compile(r"""(?:(?<![^\s=])(?:"[^"]*"|'[^']*')|\S)+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ def read_word(line: str, start: int) -> Word | None:
         if line[pos] in "'\"":
             text, pos = _quoted(line, pos)
             plain = False
+        elif _SHARE.match(line, pos) and (pos == begin or line[pos - 1] == "="):
+            text, pos = line[pos : pos + 2], pos + 2
         elif _keeps(line, pos, "'\"\\") or (line[pos] == "\\" and line[pos + 1 : pos + 2].isspace()):
             text, pos = line[pos + 1], pos + 2
             plain = False
@@ -57,9 +63,17 @@ def skip_space(line: str, pos: int) -> int:
     return pos
 
 
+def pieces(line: str) -> list[str]:
+    """The words of a subcommand, which may be a sentence. Quotes around a word or a value make it one, and
+    stay; any other quote is a character."""
+    return _PIECE.findall(line)
+
+
 def quote(text: str) -> str:
     """The text as one word that `read_word` reads back."""
-    if text and not any(c.isspace() or c in "'\"\\{" for c in text) and not text.startswith("-"):
+    behind = text[2:] if _SHARE.match(text) else text  # where a backslash could be an escape
+    is_plain = not any(c.isspace() or c in "'\"{" for c in text) and "\\\\" not in behind
+    if text and is_plain and not text.startswith("-") and not text.endswith("\\"):
         return text
     parts: list[str] = []
     pos = 0
@@ -79,6 +93,8 @@ def _quoted(line: str, start: int) -> tuple[str, int]:
     """The text between the quotes that open here, and the position behind them."""
     mark, pos = line[start], start + 1
     parts: list[str] = []
+    if mark == '"' and _SHARE.match(line, pos):
+        parts, pos = [line[pos : pos + 2]], pos + 2
     while pos < len(line):
         if line[pos] == mark:
             return "".join(parts), pos + 1

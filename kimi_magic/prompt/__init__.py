@@ -19,7 +19,7 @@ from .fit import BUDGET
 from .frames import as_frame
 from .parts import Part, Prompt
 from .pictures import ImageLimits, image_block, shows_picture
-from .template import Placeholder, placeholder_at
+from .template import Placeholder, overlooked, placeholder_at
 from .values import Inserted, insert, written
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "image_block",
     "insert",
     "is_array",
+    "overlooked",
     "placeholder_at",
     "shows_picture",
     "written",

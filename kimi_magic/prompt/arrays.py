@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..counts import counted
 from ..errors import PromptError
-from .fit import counted, fit, shown
+from .fit import fit, shown
 
 
 def is_array(value: object) -> bool:

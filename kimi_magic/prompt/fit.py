@@ -53,11 +53,6 @@ def cut(text: str, budget: int) -> tuple[str, str]:
     return f"{text[: budget - tail]}[{note}{CUT}{text[len(text) - tail :]}", f"{note} characters left out"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def shown(head: int, tail: int) -> str:
     """Which items stand there: `the first 10 and the last 5`."""
     if not head and not tail:

@@ -21,7 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .fit import CUT, counted, cut, fit, shown
+from ..counts import counted
+from .fit import CUT, cut, fit, shown
 from .images import origins
 
 MARKDOWN_CELLS = 600

@@ -19,9 +19,10 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from ..counts import counted
 from ..errors import PromptError
 from .arrays import array_text, is_array
-from .fit import BUDGET, counted, cut, fit, shown
+from .fit import BUDGET, cut, fit, shown
 from .frames import as_frame, frame_text
 from .images import is_image, origins
 

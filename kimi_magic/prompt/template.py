@@ -17,6 +17,9 @@ What is an expression, and what is text:
 - `{{ "…" }}`, a quoted text that itself has `{{` or `}}` in it, stands for that text: the way to
   write double braces literally. `raw` turns everything into text.
 - One pass: what was inserted is not looked at again.
+
+Text that looks meant, because a variable of the notebook stands in it, goes out as well, but not without a
+word (`overlooked`): `{{ 2*x }}`, `{{ (x) }}`, and the `{{ x` that is never closed.
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ _TOKEN = re.compile(
     r"""(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[\[\](){}:!"'])|[^\[\](){}:!"']+"""
 )
 _NO_BRACE = re.compile(r"[^{}]*")
+_OPEN_NAME = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[\w.\[\]\"':, \t]*\}?[ \t]*$", re.MULTILINE)
+_LONGEST = 1_000  # characters of text that is looked at as if it were Python
 _CLOSED = (
     ModuleType, FunctionType, BuiltinFunctionType, MethodType, GeneratorType, CoroutineType,
     AsyncGeneratorType, FrameType, CodeType, TracebackType,
@@ -125,15 +130,71 @@ def _parse(source: str) -> ast.expr | None:
     """The tree of an expression that begins with a name, or of the `"{{"` form; else None."""
     if not re.match(r"[^\W\d]", source) and not re.search(r"^[\"'].*(\{\{|\}\}).*[\"']$", source, re.DOTALL):
         return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a text that only looks like Python ("1or 2")
-            tree = ast.parse(f"({source})", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = _python(source)
     if source[0] in "\"'":
         return tree if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
     return tree
+
+
+def _python(source: str) -> ast.expr | None:
+    """What Python would read, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text that only looks like Python ("1or 2")
+            return ast.parse(f"({source})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+# --- text that looks meant ----------------------------------------------------------------------
+
+
+def overlooked(template: str, namespace: Mapping[str, object]) -> list[str]:
+    """What of the text was perhaps meant as an expression, each as it is written: Python could read it and
+    a variable stands in it, or it begins with one and its braces are never closed."""
+    opened = _never_closed(template)
+    found: dict[str, None] = {}
+    start = template.find("{{")
+    while start >= 0:
+        meant = placeholder_at(template, start)
+        if meant is not None:
+            start = template.find("{{", meant.end)
+            continue
+        names, written = _open_name(template, start) if start in opened else _loose(template, start)
+        if any(name in namespace for name in names):
+            found[written] = None
+        start = template.find("{{", start + 1)
+    return list(found)
+
+
+def _loose(template: str, start: int) -> tuple[set[str], str]:
+    """The names in braces that Python could read, though they do not begin with one; and all of it."""
+    mark, pos = _scan(template, start + 2)
+    source = template[start + 2 : pos].strip()
+    if mark == ":":
+        end = _NO_BRACE.match(template, pos)
+        assert end is not None  # the pattern matches everywhere
+        pos = end.end()
+    tree = _python(source) if template.startswith("}}", pos) and len(source) <= _LONGEST else None
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set()
+    return names, template[start : pos + 2]
+
+
+def _open_name(template: str, start: int) -> tuple[set[str], str]:
+    """The name behind braces that are never closed, with nothing else in its line; and all of it."""
+    found = _OPEN_NAME.match(template, start)
+    return ({found[1]}, found[0].rstrip()) if found is not None else (set(), "")
+
+
+def _never_closed(template: str) -> set[int]:
+    """Positions of the opening braces that no closing one belongs to."""
+    opened: list[int] = []
+    for brace in re.finditer(r"[{}]", template):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            opened.pop()
+    return set(opened)
 
 
 # --- looking a value up -------------------------------------------------------------------------

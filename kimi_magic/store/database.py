@@ -164,6 +164,11 @@ class Store:
         with self._transaction("IMMEDIATE") as db:
             money.put_price(db, version)
 
+    def drop_prices(self, model: str) -> None:
+        """Forget the prices of a model that were set."""
+        with self._transaction("IMMEDIATE") as db:
+            money.drop_prices(db, model)
+
     def budgets(self, notebook: str) -> list[Budget]:
         """The budgets that hold for a notebook."""
         with self._transaction("DEFERRED") as db:

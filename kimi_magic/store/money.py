@@ -113,6 +113,11 @@ def put_price(db: sqlite3.Connection, version: PriceVersion) -> None:
     )
 
 
+def drop_prices(db: sqlite3.Connection, model: str) -> None:
+    """Forget all versions of a model's price."""
+    db.execute("DELETE FROM prices WHERE model = ?", (model,))
+
+
 def find_prices(db: sqlite3.Connection) -> list[PriceVersion]:
     """All versions that were ever set, in the order in which they were."""
     rows = db.execute("SELECT model, json, base_url, since FROM prices ORDER BY number")

@@ -68,7 +68,7 @@ def test_a_cell_that_runs_again_in_the_middle_marks_the_ones_below(front: FrontE
     front.set_source(2, "%%kimi\nTwo is yellow.")
     run(front, 2)
     expect(front.output(2).get_by_text("The earlier turn of this cell was replaced")).to_be_visible()
-    stale = front.output(3).get_by_text("Stale: an earlier cell was run again")
+    stale = front.output(3).get_by_text("Stale: a turn before this one was asked again")
     expect(stale).to_be_visible()
     assert len(front.outputs(3)) == 1
     run(front, 3)
