@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from html import escape
 
+from ..tools import BROKEN_OFF, DECLINED
 from ..wire import Block, ImageBlock, TextBlock
 from . import style
 from .footer import seconds
@@ -50,11 +51,8 @@ def call_state(call: Call, *, runs: bool = False) -> str:
     return " · ".join(state + took) or "done"
 
 
-_TROUBLES = {
-    "Interrupted: ": "interrupted",
-    "The user did not allow ": "declined",
-}
-"""How a result begins that tells the model why the function did not run to its end (`session.calls`)."""
+_TROUBLES = {BROKEN_OFF: "interrupted", DECLINED: "declined"}
+"""How a result begins that tells the model why the function did not run to its end."""
 
 
 def _trouble(result: tuple[Block, ...]) -> str:

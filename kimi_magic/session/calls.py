@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..prompt import written
-from ..tools import Outcome, Tool, refusal
+from ..tools import BROKEN_OFF, DECLINED, Outcome, Tool, refusal
 from ..wire import ToolResultBlock, ToolUseBlock
 from .lanes import inside
 
@@ -39,7 +39,7 @@ class ToolCalls:
             if allowed is None:
                 return refusal(f"{tool.name} needs the user's consent, and nobody can be asked here.")
             if not allowed:
-                return refusal(f"The user did not allow this call of {tool.name}.")
+                return refusal(f"{DECLINED} this call of {tool.name}.")
         with inside(self.conversation):
             return tool.call(call, written)
 
@@ -77,7 +77,7 @@ class Waiting:
 
     def results(self) -> tuple[ToolResultBlock, ...]:
         """One for each call: those that have not come say so."""
-        missing = refusal("Interrupted: the call did not end.")
+        missing = refusal(f"{BROKEN_OFF} the call did not end.")
         return (*self.done, *(missing.block(call) for call in self.calls[len(self.done) :]))
 
 

@@ -14,10 +14,12 @@ written for a model is the caller's business (`Write`).
 
 from .results import BUDGET, Write, as_content
 from .schema import Schema
-from .tool import Outcome, Tool, function_tools, refusal
+from .tool import BROKEN_OFF, DECLINED, Outcome, Tool, function_tools, refusal
 
 __all__ = [
+    "BROKEN_OFF",
     "BUDGET",
+    "DECLINED",
     "Outcome",
     "Schema",
     "Tool",

@@ -45,6 +45,11 @@ class Outcome:
         return ToolResultBlock.of(call.id, self.content, is_error=self.is_error)
 
 
+DECLINED = "The user did not allow"
+BROKEN_OFF = "Interrupted:"
+"""How a refusal begins that is no failure of the function."""
+
+
 def refusal(text: str) -> Outcome:
     """An outcome that says why nothing came of a call."""
     return Outcome((TextBlock.of(text),), is_error=True)
