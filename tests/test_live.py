@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kernels import Kernel
 from test_display import Clock, Recording, blocks, ending, progress, thought, words
 
 from kimi_magic.display import SCRIPT, Deltas, LiveFrontEnd, LiveView, Progress
@@ -50,10 +51,10 @@ class Widget:
         self.closed = True
 
 
-def live(outputs: Recording, widget: Widget, **more: Any) -> LiveView:
-    front_end = LiveFrontEnd(Clock())
+def live(outputs: Recording, widget: Widget, front_end: LiveFrontEnd | None = None, **more: Any) -> LiveView:
     made = {"clock": Clock(), "make": widget.make, **more}
-    return LiveView(outputs, front_end, lambda ending: {"text/html": "<final>"}, **made)
+    final = {"text/html": "<final>"}
+    return LiveView(outputs, front_end or LiveFrontEnd(Clock()), lambda ending: final, **made)
 
 
 def grow(total: str, step: int = 100) -> list[Progress]:
@@ -109,6 +110,7 @@ def test_the_finished_output_takes_the_widget_s_place_and_the_widget_goes() -> N
     outputs, widget = Recording(), Widget()
     view = live(outputs, widget)
     view.update(progress(simulated=True))
+    widget.say(widget, {"started": True}, [])
     (shown,) = outputs.shown.values()
     assert shown[WIDGET]["model_id"] == "model-1"
     assert "Simulated reply" in widget.state["_opening"]
@@ -139,6 +141,7 @@ def test_a_widget_is_closed_even_where_its_output_cannot_be_replaced() -> None:
     widget = Widget()
     view = live(Broken(), widget)
     view.update(progress())
+    widget.say(widget, {"started": True}, [])
     with pytest.raises(OSError, match="gone"):
         view.finish(ending())
     assert widget.closed
@@ -160,7 +163,7 @@ def hours(*steps: str) -> list[bool]:
     ends, `sent` and `heard`, and numbers are seconds that pass."""
     clock, works = Clock(), []
     front_end = LiveFrontEnd(clock)
-    does = {
+    does: dict[str, Callable[[], object]] = {
         "[": front_end.cell_began,
         "]": front_end.cell_ended,
         "sent": front_end.sent,
@@ -192,6 +195,111 @@ def test_a_long_cell_is_no_pause() -> None:
 def test_without_a_widget_nothing_is_proven_and_one_that_speaks_late_brings_live_back() -> None:
     assert hours("[ ] 60 [ ?") == [True]
     assert hours("[ sent ] 2 [ ? heard ? ] 5 [ sent ] 5 [ ?") == [False, True, True]
+
+
+# --- what stays open until one is heard of ------------------------------------------------------
+
+
+def replies(front_end: LiveFrontEnd, count: int) -> list[Widget]:
+    """Widgets of replies that have ended, each in a cell of its own and the next one right behind it."""
+    widgets = [Widget() for _ in range(count)]
+    for widget in widgets:
+        front_end.cell_began()
+        outputs = Recording()
+        view = live(outputs, widget, front_end)
+        view.update(progress(words("Yes.")))
+        view.finish(ending())
+        assert list(outputs.shown.values()) == [{"text/html": "<final>"}]
+        front_end.cell_ended()
+    return widgets
+
+
+def closed(widgets: list[Widget]) -> list[bool]:
+    return [widget.closed for widget in widgets]
+
+
+def test_the_first_widget_that_is_done_stays_until_it_is_heard_and_no_other_does() -> None:
+    front_end = LiveFrontEnd(Clock())
+    widgets = replies(front_end, 50)
+    assert closed(widgets) == [False] + [True] * 49
+    widgets[0].say(widgets[0], {"started": True}, [])
+    assert closed(widgets) == [True] * 50
+    assert closed(replies(front_end, 2)) == [True, True]
+
+
+def test_a_widget_that_is_heard_while_it_streams_lets_the_first_one_go() -> None:
+    """It is shown by a front end that came late, and that knows nothing of the first."""
+    front_end, later = LiveFrontEnd(Clock()), Widget()
+    widgets = replies(front_end, 1)
+    live(Recording(), later, front_end).update(progress())
+    later.say(later, {"started": True}, [])
+    assert closed([*widgets, later]) == [True, False]
+
+
+def test_the_widget_that_waits_goes_when_live_is_given_up() -> None:
+    clock = Clock()
+    front_end = LiveFrontEnd(clock)
+    widgets = replies(front_end, 1)
+    clock.now += 0.9
+    front_end.cell_began()
+    assert closed(widgets) == [False]
+    front_end.cell_ended()
+    clock.now += 2
+    front_end.cell_began()
+    assert (closed(widgets), front_end.works) == ([True], False)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    with Kernel(JPY_SESSION_NAME="/home/a.ipynb") as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def opened(kernel: Kernel) -> Iterator[Callable[[], dict[str, dict[str, Any]]]]:
+    """Gives the states of the widgets that a kernel has open, by their comms; it asks in live views."""
+    kernel.run("%load_ext kimi_magic\n%config KimiMagic.display = 'live'")
+
+    def states() -> dict[str, dict[str, Any]]:
+        kinds: dict[str, dict[str, Any]] = {"comm_open": {}, "comm_close": {}}
+        for message in kernel.all:
+            content = message["content"]
+            if message["msg_type"] in kinds:
+                kinds[message["msg_type"]][content["comm_id"]] = content["data"].get("state", {})
+        return {comm: state for comm, state in kinds["comm_open"].items() if comm not in kinds["comm_close"]}
+
+    yield states
+    kernel.run("%unload_ext kimi_magic")
+
+
+def ask(kernel: Kernel, times: int) -> None:
+    for _ in range(times):
+        (bundle,) = kernel.run("%%kimi -e low\nHi.").bundles()
+        assert (WIDGET in bundle, "text/html" in bundle) == (False, True)
+
+
+def test_a_kernel_has_one_widget_open_until_that_is_heard_and_then_none(
+    kernel: Kernel, opened: Callable[[], dict[str, dict[str, Any]]]
+) -> None:
+    ask(kernel, 3)
+    (comm,) = [comm for comm, state in opened().items() if "_reply" in state]
+    assert len(opened()) == 2  # the other is its layout
+    said = {"comm_id": comm, "data": {"method": "custom", "content": {"started": True}}}
+    kernel.client.shell_channel.send(kernel.client.session.msg("comm_msg", said))
+    kernel.run("1")
+    assert opened() == {}
+    ask(kernel, 1)
+    assert opened() == {}
+
+
+def test_a_kernel_whose_extension_is_unloaded_has_no_widget_open(
+    kernel: Kernel, opened: Callable[[], dict[str, dict[str, Any]]]
+) -> None:
+    ask(kernel, 1)
+    assert len(opened()) == 2
+    kernel.run("%unload_ext kimi_magic")
+    assert opened() == {}
+    kernel.run("%load_ext kimi_magic")
 
 
 # --- what a front end makes of it ---------------------------------------------------------------

@@ -8,18 +8,20 @@ browser's time, and what a reader opened or selected stays as it is. The rules:
   whatever ends the reply;
 - whether the front end can show it is known only when the widget says that it has started, and that
   message waits in the kernel's queue while cells run. So `LiveFrontEnd` gives it up only when the kernel
-  has been idle for a second without having heard of any.
+  has been idle for a second without having heard of any;
+- a closed widget is not heard: until one is, the first that is done stays open, out of sight.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..render import running
+from ..render import running, style
 from .deltas import SCRIPT, Deltas
 from .outputs import Outputs
 from .show import Ending, Progress
@@ -30,6 +32,10 @@ BYTES_PER_SECOND = 150_000
 IDLE = 1.0  # seconds of an idle kernel after which a widget would have been heard of
 
 _SCRIPT = Path(__file__).with_name("live.js")
+_ENDED = (
+    f'<div class="kimi-failure" role="status" style="{style.FAILURE}">The kernel has ended, and this reply '
+    "with it. What had arrived stands here until the page is loaded again.</div>"
+)
 
 
 class LiveFrontEnd:
@@ -41,6 +47,8 @@ class LiveFrontEnd:
         self._sent = False
         self._idle_since: float | None = None
         self._failed = False
+        self._held: Any = None  # the widget that is done and still to be heard of
+        self._lock = threading.Lock()  # some kernels hear widgets in a thread of their own
 
     @property
     def works(self) -> bool:
@@ -53,17 +61,36 @@ class LiveFrontEnd:
     def cell_began(self) -> None:
         """A cell begins; what a widget said in the pause before it is known by now."""
         idle = self._idle_since is not None and self._clock() - self._idle_since >= IDLE
-        self._failed = self._failed or (self._sent and not self._heard and idle)
         self._idle_since = None
+        if self._sent and not self._heard and idle:
+            self._failed = True
+            self.close()
 
     def sent(self) -> None:
         """A widget was sent to the front end."""
         self._sent = True
 
+    def done(self, widget: Any) -> None:
+        """A widget's output has been replaced: close it, now or once one has been heard of."""
+        with self._lock:
+            if not self._heard and self._held is None:
+                self._held = widget
+                return
+        widget.close()
+
     def heard(self) -> None:
-        """One has said that it shows itself."""
-        self._heard = True
-        self._failed = False
+        """One has said that it has started."""
+        with self._lock:
+            self._heard = True
+            self._failed = False
+        self.close()
+
+    def close(self) -> None:
+        """Close what is still open."""
+        with self._lock:
+            held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
 
 class LiveView:
@@ -109,14 +136,15 @@ class LiveView:
             (self._outputs.publish if gone else self._outputs.update)(data, self.display_id)
         finally:
             if self._widget is not None:
-                self._widget.close()
+                self._front_end.done(self._widget)
 
     def _open(self, progress: Progress) -> None:
-        make = self._make or _widget_class()
+        make = self._make or widget_class()
         self._widget = make(
             _reply=self.display_id,
             _opening=running.segment("", simulated=progress.simulated),
             _waiting=waiting(progress),
+            _ended=_ENDED,
         )
         self._widget.on_msg(lambda widget, content, buffers: self._front_end.heard())
         self._front_end.sent()
@@ -132,7 +160,7 @@ class LiveView:
 _made: list[Any] = []
 
 
-def _widget_class() -> Any:
+def widget_class() -> Any:
     """The widget's class, made on first use: anywidget and ipywidgets take a while to import."""
     if not _made:
         import anywidget
@@ -143,6 +171,13 @@ def _widget_class() -> Any:
             _reply = traitlets.Unicode().tag(sync=True)
             _opening = traitlets.Unicode().tag(sync=True)
             _waiting = traitlets.Unicode().tag(sync=True)
+            _ended = traitlets.Unicode().tag(sync=True)
+
+            def close(self) -> None:
+                """With its layout, a widget that nothing else closes."""
+                layout = self.layout
+                super().close()
+                layout.close()
 
         _made.append(LiveReply)
     return _made[0]

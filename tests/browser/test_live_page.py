@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from front_end import FrontEnd
 
@@ -49,6 +52,7 @@ def test_what_a_reader_opened_or_selected_stays_while_the_reply_streams(front: F
     (output,) = front.outputs(1)
     assert WIDGET not in output["data"]
     assert "text/html" in output["data"]
+    assert "The kernel has ended" not in front.output(1).inner_text()
 
 
 def test_the_finished_output_is_the_same_in_both_views(front: FrontEnd) -> None:
@@ -115,6 +119,50 @@ def test_without_the_widget_s_code_replies_end_static_and_go_on_so(front: FrontE
         assert is_static(front, 2)
     finally:
         front.page.unroute("**/extensions/anywidget/**")
+
+
+@in_lab
+def test_a_reply_after_a_pause_streams_in_the_widget_too(front: FrontEnd) -> None:
+    """What the first widget said was waiting behind its own cell."""
+    front.open([slow("auto", 250), "%%kimi -e low\nHi.", LONG])
+    front.run(0)
+    front.run(1)
+    front.page.wait_for_timeout(3_000)
+    front.start(2)
+    front.output(2).locator(".kimi-text p").first.wait_for(timeout=60_000)
+    assert front.is_running(2)
+    assert [WIDGET in output["data"] for output in front.outputs(2)] == [True]
+    front.wait(2)
+    assert is_static(front, 2)
+
+
+@in_lab
+def test_a_widget_whose_reply_was_over_at_once_is_heard_of(front: FrontEnd) -> None:
+    front.open([slow("auto", 0), "%%kimi -e low\nHi.", "%kimi doctor"])
+    front.run(0)
+    front.run(1)
+    front.page.wait_for_timeout(3_000)
+    front.run(2)
+    assert "live: a Jupyter server is there" in front.output(2).inner_text()
+
+
+@in_lab
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_a_reply_whose_kernel_ends_says_so_and_keeps_what_arrived(front: FrontEnd, how: str) -> None:
+    front.open([slow("live", 100) + "\nimport os\nprint('process', os.getpid())", LONG])
+    front.run(0)
+    front.start(1)
+    reply, ended = front.output(1), front.output(1).get_by_text("The kernel has ended")
+    reply.get_by_text("The reply should be short").wait_for(timeout=60_000)
+    assert front.is_running(1)
+    assert ended.count() == 0
+    if how == "restart":
+        front.restart()
+    else:
+        os.kill(int(front.output(0).inner_text().rpartition("process")[2]), signal.SIGKILL)
+    ended.wait_for(timeout=60_000)
+    assert ended.count() == 1
+    assert "The reply should be short" in reply.inner_text()
 
 
 @in_lab

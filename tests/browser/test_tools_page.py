@@ -24,7 +24,7 @@ def draw() -> Figure:
     return figure
 
 def slow():
-    for _ in range(1200):
+    while True:
         time.sleep(.1)
 
 @kimi.tool(confirm=True)
@@ -49,7 +49,7 @@ def test_a_call_is_seen_while_it_runs_and_stays_with_its_result(front: FrontEnd,
     )
     front.run(0)
     front.start(1)
-    front.output(1).get_by_text("running …").wait_for(timeout=60_000)
+    front.output(1).get_by_text("slow() · running …").wait_for(timeout=120_000)
     front.output(1).locator("img").wait_for()
     front.interrupt()
     front.wait(1)
