@@ -8,14 +8,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from traitlets import Enum, Float, Integer, TraitError, Unicode
-from traitlets.config import Configurable
+from traitlets import Enum, Float, Integer, TraitError, TraitType, Unicode
+from traitlets.config import Config, Configurable
+from traitlets.config.loader import DeferredConfig
 
 from .errors import ConfigError
 from .keys import SET_A_KEY, SIMULATOR_MODES, would_simulate
-from .wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MODELS
+from .wire import (
+    CACHE_TTLS,
+    CONTEXT_WINDOW,
+    EFFORT_LEVELS,
+    EFFORTS,
+    MAX_IMAGE_BYTES,
+    MAX_IMAGE_SIDE,
+    MODELS,
+)
+
+if TYPE_CHECKING:  # what money needs is imported where there is any
+    from .usage import Budget
+
+
+class _Tokens(Integer[int, Any]):
+    """A number of tokens, also as -n of a cell takes it (`8k`); 0 is the default."""
+
+    def validate(self, obj: Any, value: Any) -> int:
+        if isinstance(value, str):
+            from .counts import read_count
+
+            try:
+                value = 0 if value.strip() == "0" else read_count(value, CONTEXT_WINDOW)
+            except ValueError:
+                self.error(obj, value)
+        number: int = super().validate(obj, value)
+        return number
+
+    def from_string(self, s: str) -> Any:
+        return s
+
+
+class _Amount(Unicode[str, Any]):
+    """A budget as text, or as a plain number; empty for none."""
+
+    info_text = "an amount like 2.00, or 2.00/day or /notebook"
+
+    def validate(self, obj: Any, value: Any) -> str:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        text: str = super().validate(obj, str(value) if is_number else value)
+        try:
+            _budget(text)
+        except ValueError:
+            self.error(obj, value)
+        return text
 
 
 class KimiMagic(Configurable):
@@ -25,7 +70,7 @@ class KimiMagic(Configurable):
     effort = Enum(
         ("", *EFFORTS), "", help="Effort of cells without -e; empty is the server's default, max."
     ).tag(config=True)
-    max_tokens = Integer(
+    max_tokens = _Tokens(
         0,
         min=0,
         max=CONTEXT_WINDOW,
@@ -43,7 +88,7 @@ class KimiMagic(Configurable):
     store = Enum(
         ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."
     ).tag(config=True)
-    budget = Unicode(
+    budget = _Amount(
         "", help="Most money to be spent: 2.00, or 2.00/day or /notebook; %kimi budget sets further ones."
     ).tag(config=True)
     replay = Enum(
@@ -88,12 +133,25 @@ class KimiMagic(Configurable):
                 continue
             try:
                 setattr(settings, name, trait.from_string(text.strip()))
-            except (TraitError, ValueError) as error:
-                raise ConfigError(
-                    f"KIMI_MAGIC_{name.upper()}={text!r} is not usable: {error}.",
-                    hint=str(trait.help),
-                ) from None
+            except (TraitError, ValueError):
+                raise _unusable(f"KIMI_MAGIC_{name.upper()}", text, trait, str(trait.help)) from None
         return settings
+
+    def update_config(self, config: Config) -> None:
+        """Take in what was configured. Raises `ConfigError` for a value that is none."""
+        try:
+            super().update_config(config)
+        except TraitError:
+            for name, trait in self.traits(config=True).items():
+                value = (config.get(type(self).__name__) or {}).get(name)
+                if value is not None and not _takes(trait, self, value):
+                    how = f"%config KimiMagic.{name} = … sets it."
+                    raise _unusable(f"KimiMagic.{name}", value, trait, how) from None
+            raise
+
+    def ceiling(self) -> Budget | None:
+        """The budget that is set here."""
+        return _budget(self.budget)
 
     def would_simulate(self, environ: Mapping[str, str] | None = None) -> bool:
         """Whether the embedded simulator would answer."""
@@ -110,3 +168,40 @@ class KimiMagic(Configurable):
         if self.simulator == "always":
             return "kimi_magic: the embedded simulator answers, not a model (KIMI_MAGIC_SIMULATOR=always)."
         return f"kimi_magic: no API key found, so the embedded simulator answers, not a model. {SET_A_KEY}"
+
+
+def _budget(text: str) -> Budget | None:
+    """The budget that a text is. Raises ValueError for one that is none."""
+    if not text.strip():
+        return None
+    from .usage import Budget
+
+    return Budget.parse(text, "the setting budget (KIMI_MAGIC_BUDGET)")
+
+
+def _takes(trait: TraitType[Any, Any], settings: KimiMagic, value: Any) -> bool:
+    """Whether a value is one of the trait's. What came on a command line is text that is read only now."""
+    value = value.get_value(trait) if isinstance(value, DeferredConfig) else value
+    try:
+        trait._validate(settings, value)  # the check that an assignment makes
+    except TraitError:
+        return False
+    return True
+
+
+def _unusable(setting: str, value: object, trait: TraitType[Any, Any], hint: str) -> ConfigError:
+    shown = str(value) if isinstance(value, str) else value
+    return ConfigError(f"{setting}={shown!r} is not usable: it has to be {_wanted(trait)}.", hint=hint)
+
+
+def _wanted(trait: TraitType[Any, Any]) -> str:
+    """What a setting may be, in the words of the README."""
+    if isinstance(trait, Enum):
+        values = EFFORT_LEVELS if trait.name == "effort" else [value for value in trait.values or () if value]
+        return f"{', '.join(values[:-1])} or {values[-1]}"
+    if isinstance(trait, _Tokens):
+        return f"a whole number from 1 to {CONTEXT_WINDOW:,} (8k is 8,192), or 0"
+    if isinstance(trait, Integer | Float):
+        kind = "a whole number" if isinstance(trait, Integer) else "a number"
+        return f"{kind} from {trait.min:,g} on"
+    return trait.info()

@@ -62,12 +62,14 @@ class Key:
         return "".join(shown)
 
 
-def find_key(given: str | None = None, environ: Mapping[str, str] | None = None) -> Key | None:
-    """The key to use, or None where there is none anywhere.
+def find_key(given: str | Key | None = None, environ: Mapping[str, str] | None = None) -> Key | None:
+    """The key to use, or None where there is none anywhere. given: the argument; a `Key` was found before.
 
     Raises `ConfigError` for one that no HTTP header can carry; the message never quotes it.
     """
     environ = os.environ if environ is None else environ
+    if isinstance(given, Key):
+        return given
     if given is not None:
         return _checked(given, "argument")
     for name in ENVIRONMENT:

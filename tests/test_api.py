@@ -10,17 +10,25 @@ import sys
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from loopback import Answer as Said
 from loopback import Loopback, http
+from notebook import Notebook
 from scripted import Scripted, end, failing, reply, stopping, text, thinking
+from traitlets.config import Config
 
 from kimi_magic.api import Kimi, connect
 from kimi_magic.client import BASE_URLS
 from kimi_magic.config import KimiMagic
-from kimi_magic.errors import BadRequestError, ConfigError
+from kimi_magic.errors import BadRequestError, ConfigError, OptionError
+from kimi_magic.magics import load, unload
+from kimi_magic.simulator import Simulator
+from kimi_magic.transports import serve
+from kimi_magic.usage import Budget
 from kimi_magic.wire import TextBlock
 
 
@@ -82,6 +90,88 @@ def test_the_key_and_the_settings_choose_the_server(
     asyncio.run(client.aclose())
 
 
+def test_another_simulator_setting_takes_hold_at_the_next_question(
+    chat: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with serve(Simulator(speed=0)) as server:
+        monkeypatch.setenv("KIMI_API_KEY", "sk-key")
+        monkeypatch.setenv("KIMI_BASE_URL", server.url)
+        kimi = chat()
+        kimi.ask("One?", effort="low")
+        there = kimi.session.client
+        kimi.settings.replay_speed = 2.0
+        kimi.settings.simulator_speed = 1.0  # of nobody who answers
+        assert kimi.session.client is there
+        kimi.record(tmp_path / "tape.jsonl")
+        kimi.settings.simulator, kimi.settings.simulator_speed = "always", 0.0
+        kimi.session.purse.set_budget(Budget(Decimal(0)))
+        kimi.ask("Two?", effort="low")  # which costs nothing now
+        assert kimi.simulated
+        assert kimi.session.client.base_urls == ("http://simulator.invalid",)
+        assert len((tmp_path / "tape.jsonl").read_text().splitlines()) > 0
+        here = kimi.session.client
+        kimi.settings.simulator_speed = 1_000.0
+        assert kimi.session.client is not here
+        kimi.settings.simulator = "never"
+        assert kimi.session.client.base_urls == (server.url,)
+        assert not kimi.simulated
+        assert [t.prompt for t in kimi.conversation.path()] == ["One?", "Two?"]
+        kimi.close()
+
+
+def test_a_client_of_ones_own_stays_whatever_the_settings_say(chat: Any) -> None:
+    kimi = chat(Scripted([reply()]))
+    kimi.ask("One?")
+    kimi.settings.simulator = "always"
+    assert kimi.ask("Two?").text == "Yes."
+    assert not kimi.simulated
+
+
+def test_a_store_that_is_changed_too_late_is_said_at_once() -> None:
+    note = Notebook()
+    assert note.run("%config KimiMagic.store = 'on'") is None
+    assert note.run("%config KimiMagic.store = 'off'") is None
+    assert note.printed == ""
+    note.ask("-e low", "One?")
+    assert note.run("%config KimiMagic.store = 'on'") is None
+    assert note.printed == (
+        "kimi_magic: store=on takes effect after a restart of the kernel; until then conversations and usage"
+        " stay in memory.\n"
+    )
+    unload(note.shell)
+    assert note.run("kimi.settings.store = 'off'") is None
+    assert note.printed == ""
+    note.close()
+
+
+# --- status -------------------------------------------------------------------------------------
+
+
+def _status(kimi: Kimi, capsys: pytest.CaptureFixture[str]) -> str:
+    shell = InteractiveShell(config=Config({"HistoryManager": {"hist_file": ":memory:"}}))
+    load(shell, kimi.settings, lambda: kimi)
+    capsys.readouterr()
+    shell.run_line_magic("kimi", "status")
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_the_status_names_the_place_of_the_key_and_what_is_replayed_and_recorded(
+    chat: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KIMI_API_KEY", "sk-key")
+    kimi = chat(display="terminal")
+    said = _status(kimi, capsys)
+    assert "key set, from KIMI_API_KEY" in said
+    assert "replay off" in said
+    assert "recording off" in said
+    kimi.record(tmp_path / "tape.jsonl")
+    assert "tape.jsonl" in _status(kimi, capsys)
+    only = _status(chat(display="terminal", replay="only"), capsys)
+    assert "server recordings only" in only
+    assert "key none is needed" in only
+    assert "replay only" in only
+
+
 # --- asking -------------------------------------------------------------------------------------
 
 
@@ -99,7 +189,7 @@ def test_a_reply_has_what_one_wants_of_it(chat: Any) -> None:
     got = kimi.ask("?", effort="low", max_tokens=9)
     assert (got.text, got.thinking, str(got)) == ("It is.", "hm", "It is.")
     assert got.sources == [{"url": "https://a.org/x", "title": "A"}]
-    assert got.message.stop_reason == "end_turn"
+    assert got.message.stop_reason == got.stop_reason == "end_turn"
     assert [row["output"] for row in got.usage] == [40]
     assert got.cost == Decimal("0.000462")
     assert repr(got) == "<Reply: 6 characters, complete>"
@@ -127,6 +217,24 @@ def test_the_chat_knows_its_conversation_messages_and_usage(chat: Any) -> None:
     assert len(kimi.usage) == 2
     assert kimi.usage.summary().requests == 2
     assert kimi.conversations == ("main",)
+
+
+@pytest.mark.parametrize("door", ["ask", "map", "estimate"])
+def test_an_option_that_is_misspelt_is_one_line_that_names_the_near_one(chat: Any, door: str) -> None:
+    server = Scripted([reply()])
+    kimi = chat(server)
+    rows = () if door == "ask" else ([],)
+    for slip, meant in (("effrt", "effort"), ("max_token", "max_tokens")):
+        with pytest.raises(OptionError, match=rf"There is no option {slip}. Did you mean {meant}\?"):
+            getattr(kimi, door)("x", *rows, **{slip: "low"})
+    with pytest.raises(OptionError, match=r"There is no option colour. There are prompt, model, effort,"):
+        getattr(kimi, door)("x", *rows, colour="red")
+    assert server.bodies == []
+
+
+def test_an_option_of_a_batch_that_is_misspelt_is_compared_with_those_of_a_batch(chat: Any) -> None:
+    with pytest.raises(OptionError, match=r"Did you mean budget\?"):
+        chat(Scripted([reply()])).map("x", [], budgte=2)
 
 
 def test_an_error_is_raised_and_the_chat_goes_on(chat: Any) -> None:

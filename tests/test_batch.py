@@ -7,6 +7,7 @@ import enum
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -233,6 +234,57 @@ def test_a_row_that_cannot_be_written_fails_alone(kimi: Kimi) -> None:
     assert "no variable 'x'" in found[1]["kimi_error"]
 
 
+def test_what_no_row_can_be_written_with_is_raised_before_anything_is_sent(kimi: Kimi, server: Paid) -> None:
+    frame = pd.DataFrame({"text": WORDS})
+    for template, said in (
+        ("Bad {{ txt }}", r"there is no variable 'txt'\. Did you mean text\?"),
+        ("Bad {{ text.uper }}", "no attribute 'uper'"),
+        ("Bad {{ text() }}", "a prompt runs no code"),
+    ):
+        with pytest.raises(PromptError, match=said):
+            kimi.map(template, frame, **ASK)
+    with pytest.raises(PromptError, match="no variable 'txt'"):
+        kimi.map("{{ text }} {{ txt }}", [{"text": None}, {"text": "a"}], **ASK)
+    assert server.bodies == []
+
+
+MISSING: list[Any] = [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN")]
+
+
+@pytest.mark.parametrize("value", MISSING)
+def test_a_row_that_lacks_a_value_fails_without_a_request(kimi: Kimi, server: Paid, value: Any) -> None:
+    frame = pd.DataFrame({"text": pd.Series(["a", value, ""], dtype=object), "other": value})
+    found = kimi.map("Say {{ text }}!", frame, **ASK)
+    assert found.kimi_status.tolist() == ["asked", "failed", "asked"]
+    assert found.kimi_error[1] == "PromptError: {{ text }} is missing in this row."
+    assert sorted(server.texts) == ["Say !", "Say a!"]
+    found = kimi.map('Say {{ row["text"] }}', [{"text": value}], **ASK)
+    assert found[0]["kimi_error"] == 'PromptError: {{ row["text"] }} is missing in this row.'
+    assert len(server.bodies) == 2
+
+
+def test_columns_of_every_kind_can_lack_a_value(kimi: Kimi, server: Paid) -> None:
+    pl, np = pytest.importorskip("polars"), pytest.importorskip("numpy")
+    frames = [
+        pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}),
+        pd.DataFrame({"x": pd.to_datetime(["2026-01-01", None])}),
+        pd.DataFrame({"x": np.array([1, np.nan], dtype="float32")}),
+        pd.DataFrame({"x": pd.Series(["a", None], dtype="string")}),
+        pl.DataFrame({"x": ["a", None]}),
+        pl.DataFrame({"x": [1.0, float("nan")]}),
+    ]
+    for frame in frames:
+        assert list(kimi.map("Say {{ x }}", frame, **ASK)["kimi_status"])[1] == "failed"
+    assert not any("nan" in text.lower() or "none" in text.lower() for text in server.texts)
+
+
+def test_what_is_no_value_of_the_row_may_be_none_and_arrays_are_values(kimi: Kimi, server: Paid) -> None:
+    np = pytest.importorskip("numpy")
+    rows = [{"x": np.array([np.nan, 1.0])}, {"x": [None]}]
+    found = kimi.map("Say {{ x }} {{ y }}", rows, values={"y": None}, **ASK)
+    assert [row["kimi_error"] for row in found] == [None, None]
+
+
 # --- failures and rates -------------------------------------------------------------------------
 
 
@@ -430,12 +482,13 @@ def test_a_budget_of_the_batch_leaves_rows_open(kimi: Kimi, server: Paid) -> Non
     cost = kimi.ask("Say word 0", effort="low", once=True).cost
     assert cost is not None
     asked = len(server.bodies)
-    found = kimi.map("Say {{ x }}", WORDS, budget=cost * 5, **ASK)
+    found = kimi.map("Say {{ x }}", WORDS, budget=cost * 11 / 2, **ASK)
     states = [row["kimi_status"] for row in found]
     done = len(server.bodies) - asked
     assert 3 <= done <= 5
     assert states == ["asked"] * done + ["open"] * (20 - done)
-    assert found[-1]["kimi_error"].startswith("BudgetError: The batch's budget")
+    assert found[-1]["kimi_error"].startswith("BudgetError: The next row would go over the batch's budget of")
+    assert re.search(r"\(\$0\.\d+ left, and a row costs about \$0\.\d+\)", found[-1]["kimi_error"])
     more = kimi.map("Say {{ x }}", WORDS, budget=cost * 5, **ASK)
     assert [row["kimi_status"] for row in more][:done] == ["stored"] * done
 
@@ -447,6 +500,47 @@ def test_the_notebook_s_budget_ends_a_batch_too(kimi: Kimi, server: Paid) -> Non
     with pytest.raises(BudgetError):
         kimi.map("Tell {{ x }}", WORDS, **ASK)
     assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("store", ["on", "off"])
+def test_a_batch_stops_where_its_next_row_would_go_over_what_is_left_for_the_notebook(
+    server: Paid, store: str
+) -> None:
+    kimi = chat(server, store=store)
+    cost = kimi.ask("Say word 0", effort="low", once=True).cost
+    assert cost is not None
+    kimi.settings.budget = f"{cost * 11 / 2}/notebook"
+    found = kimi.map("Say {{ x }}", WORDS, concurrency=8, **ASK)
+    spent = kimi.usage.summary().cost
+    assert cost * 9 / 2 < spent <= cost * 11 / 2  # no row too many, and none counted twice
+    error = found[-1]["kimi_error"]
+    assert "The next row would go over the budget of" in error
+    assert "USD a notebook" in error
+    assert "KIMI_MAGIC_BUDGET" in error
+    kimi.close()
+
+
+def test_a_budget_of_another_currency_does_not_end_a_batch(kimi: Kimi) -> None:
+    kimi.session.purse.set_budget(Budget.parse("0.000001 EUR"))
+    assert {row["kimi_status"] for row in kimi.map("Say {{ x }}", WORDS, **ASK)} == {"asked"}
+
+
+def test_a_batch_on_the_simulator_says_that_no_budget_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    kimi = Kimi(KimiMagic(simulator="always", simulator_speed=0.0, store="off"))
+    for more, said in (({"budget": "0.000001"}, 1), ({}, 0), ({"budget": 1, "progress": False}, 0)):
+        kimi.map("Say {{ x }}", WORDS, effort="low", **more)
+        assert capsys.readouterr().out.count("Simulated rows cost nothing, so no budget ends them.\n") == said
+    kimi.close()
+
+
+def test_an_estimate_without_earlier_replies_says_how_to_get_some(kimi: Kimi) -> None:
+    said = "; no earlier replies to go by: try rows.head(5) first."
+    assert str(kimi.estimate("Say {{ x }}", WORDS, effort="low")).endswith(said)
+    kimi.map("Say {{ x }}", WORDS[:2], **ASK)
+    assert re.search(
+        r"at most \$\d+\.\d+, about \$0\.\d+ as", str(kimi.estimate("Say {{ x }}", WORDS, effort="low"))
+    )
+    assert said not in str(kimi.estimate("Say {{ x }}", WORDS[:2], effort="low"))
 
 
 def test_an_estimate_sends_nothing(kimi: Kimi, server: Paid) -> None:
@@ -591,6 +685,31 @@ def test_a_batch_on_threads(away: Kimi) -> None:
         _spread(away, executor)
 
 
+def test_what_a_batch_on_threads_opened_is_closed_at_its_end(away: Kimi) -> None:
+    def open_threads() -> int:
+        return sum(thread.name == "kimi-magic" for thread in threading.enumerate())
+
+    away.map("Say {{ x }}", ["a"], **ASK)
+    before = open_threads()
+    with ThreadPoolExecutor(2) as executor:
+        for name in ("one", "two"):
+            away.map("Say {{ x }}", WORDS[:4], name=name, executor=executor, **ASK)
+            assert open_threads() == before
+
+
+def test_batches_at_once_share_a_client_until_the_last_one_ends(away: Kimi) -> None:
+    with ThreadPoolExecutor(4) as executor:
+
+        async def both() -> Any:
+            return await asyncio.gather(
+                away.amap("Say {{ x }}", ["a"], name="one", executor=executor, **ASK),
+                away.amap("Say {{ x }}", WORDS, name="two", executor=executor, concurrency=1, **ASK),
+            )
+
+        one, two = asyncio.run(both())
+    assert {row["kimi_status"] for row in [*one, *two]} == {"asked"}
+
+
 def test_a_batch_on_processes(away: Kimi) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         _spread(away, executor)
@@ -635,12 +754,12 @@ def test_a_chat_with_a_client_of_its_own_cannot_be_spread(kimi: Kimi) -> None:
 
 def test_a_line_is_written_again_and_ends_with_all() -> None:
     out = io.StringIO()
-    bar = Bar(lambda p: f"${p.cost}", stream=out)
+    bar = Bar(stream=out)
     for done in range(4):
         bar.show(Progress(3, done, 0, Decimal(done), "USD", 0.0))
     bar.close()
-    assert out.getvalue().startswith("\r0 of 3 rows, $0")
-    assert out.getvalue().endswith("\r3 of 3 rows, $3\n")
+    assert out.getvalue().startswith("\r0 of 3 rows, $0.00")
+    assert out.getvalue().endswith("\r3 of 3 rows, $3.00\n")
 
 
 def test_the_bar_says_what_it_cost_and_what_failed(kimi: Kimi, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 from notebook import Notebook
 from paid import Paid, chat
+from traitlets.config import Config
 
 from kimi_magic.api import Kimi
+from kimi_magic.client import AsyncClient
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import BudgetError, ConfigError, OptionError
 from kimi_magic.session import Session
+from kimi_magic.simulator import Simulator
 from kimi_magic.store import Store, store_path
 from kimi_magic.store.migrations import MIGRATIONS
+from kimi_magic.transports import SimulatorTransport
 from kimi_magic.usage import Budget, Price, Record, most
 from kimi_magic.wire import TextBlock
 
@@ -187,7 +191,7 @@ def test_a_request_that_could_go_over_it_warns(kimi: Kimi) -> None:
     kimi.ask("One?", effort="max")
     (warning,) = kimi.session.take_warnings()
     assert warning.startswith(
-        "At worst (all of max_tokens, 65,536) this costs 0.66 USD, and 0.50 of the budget"
+        "At worst (all of max_tokens, 65,536) this costs $0.6554, and $0.5000 of the budget of 0.5 USD in all"
     )
     kimi.ask("One?", effort="low", max_tokens=1000)
     assert kimi.session.take_warnings() == ()
@@ -212,11 +216,43 @@ def test_the_environment_sets_one_that_no_command_takes_away(
     kimi.close()
 
 
-def test_a_budget_of_the_settings_that_is_none_is_one_line(server: Paid) -> None:
-    kimi = chat(server, budget="a lot")
-    with pytest.raises(ConfigError, match="a lot"):
-        kimi.ask("One?")
+def test_no_warning_where_nothing_is_sent_or_nothing_is_paid(kimi: Kimi) -> None:
+    kimi.session.purse.set_budget(Budget(Decimal(0)))
+    with pytest.raises(BudgetError):
+        kimi.ask("One?", effort="low")
+    assert kimi.session.take_warnings() == ()
+    marked = SimulatorTransport(Simulator(speed=0))
+    there = Kimi(KimiMagic(store="off"), AsyncClient("sk-key", "http://there.test", transport=marked))
+    there.session.purse.set_budget(Budget(Decimal("0.0001")))
+    there.ask("One?", effort="low")
+    assert len(there.session.take_warnings()) == 1  # it is known by its reply that it is a simulator
+    there.ask("Two?", effort="low")
+    assert there.session.take_warnings() == ()
+    there.close()
+
+
+def test_a_budget_of_the_settings_holds_from_when_it_is_set(server: Paid) -> None:
+    kimi = chat(server)
+    kimi.ask("One?", effort="low")
+    kimi.settings.budget = "0.000001"
+    with pytest.raises(BudgetError, match="KIMI_MAGIC_BUDGET"):
+        kimi.ask("Two?", effort="low")
+    kimi.settings.budget = ""
+    kimi.ask("Two?", effort="low")
+    assert len(server.bodies) == 2
     kimi.close()
+
+
+def test_a_budget_of_the_settings_that_is_none_is_one_line() -> None:
+    note = Notebook()
+    note.ask("-e low", "One?")
+    assert note.run("%config KimiMagic.budget = '0.001'") is None
+    assert note.run("%kimi budget") is None
+    assert "0.001 USD in all" in note.printed
+    with pytest.raises(ConfigError, match=r"KimiMagic.budget='a lot' is not usable: it has to be an amount"):
+        note.kimi.settings.update_config(Config({"KimiMagic": {"budget": "a lot"}}))
+    assert note.kimi.settings.budget == "0.001"
+    note.close()
 
 
 def test_the_command_sets_shows_and_ends_it() -> None:

@@ -186,6 +186,13 @@ def test_the_apis_own_shapes_are_taken_too() -> None:
     assert sent[1]["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]}
 
 
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+@pytest.mark.parametrize("said", ["Hello", {"role": "user"}, 5])
+def test_a_question_that_is_no_request_is_one_line_with_the_right_call(client: Any, said: Any) -> None:
+    with pytest.raises(RequestError, match=r'create\(messages=\[{"role": "user", "content": "…"}\]'):
+        client("sk-test-key", transport=httpx.MockTransport(lambda request: httpx.Response(500))).stream(said)
+
+
 def test_a_ready_request_is_sent_as_it_is() -> None:
     request = Request(messages=(user("?"),), max_tokens=7, stream=False)
     with Loopback([Answer(GOOD)]) as server, Client("sk-x", server.url) as client:

@@ -19,7 +19,7 @@ from paid import Paid, chat
 from kimi_magic.errors import OptionError, StoreError
 from kimi_magic.render import ShownUsage, summary
 from kimi_magic.store import Store, store_path
-from kimi_magic.usage import FIELDS, Record, Selection, UsageTable, grouped, moment, totals
+from kimi_magic.usage import FIELDS, Price, Record, Selection, UsageTable, grouped, moment, totals
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ROWS = [
@@ -236,6 +236,23 @@ def test_money_of_two_currencies_is_not_added_up() -> None:
     t = totals(rows)
     assert (t.cost, t.currency, t.others) == (Decimal(2), "USD", 1)
     assert "1 in another currency" in summary(t)
+
+
+def test_searches_without_a_price_are_said_to_be_in_no_sum() -> None:
+    searched = Record(NOON, model="kimi-k3.1-pro", input=1, output=1, searches=3, cost=Decimal("0.5"))
+    plain = searched.replace(searches=None)
+    replayed = searched.replace(replayed=True, cost=Decimal(0), saved=Decimal("0.5"))
+    shown = ShownUsage([searched, plain, replayed])
+    assert [row["cost"] for row in shown.rows()] == ["$0.5000 + ?", "$0.5000", "saved $0.5000"]
+    assert "; 3 searches not included (no price known)" in shown._repr_mimebundle_()["text/plain"]
+    (sums,) = ShownUsage([searched, plain], by="model").rows()
+    assert sums["cost"] == "$1.00 + ?"
+    assert "1 search not included" in summary(totals([searched.replace(searches=1)]))
+
+    known = Price(Decimal(1), Decimal(1), Decimal(1), Decimal(1), Decimal(1), search=Decimal("0.01"))
+    priced = ShownUsage([searched], price_of=lambda model: known)
+    assert priced.rows()[0]["cost"] == "$0.5000"
+    assert "not included" not in priced._repr_mimebundle_()["text/plain"]
 
 
 def test_a_long_ledger_shows_its_last_requests_and_sums_all() -> None:

@@ -116,7 +116,7 @@ def test_a_price_holds_from_then_on_and_old_rows_keep_theirs(note: Notebook) -> 
     again = note.kimi.usage.repriced(note.kimi.session.purse.prices)
     assert [r.cost for r in again.records] == [new.cost, new.cost]
     assert note.run("%kimi price") is None
-    assert "1 earlier prices" in note.printed
+    assert "1 earlier price" in note.printed
     assert note.run("%kimi price --all") is None
     assert "200" in note.printed
     assert note.printed.count("\nkimi-k3.1-pro ") == 2
@@ -138,6 +138,36 @@ def test_a_price_for_another_server_does_not_hold_here(note: Notebook) -> None:
     assert note.kimi.session.price("kimi-k3.1-pro") == PRICES["kimi-k3.1-pro"]
     assert note.run("%kimi price kimi-k3.1-pro input=99 server=http://server.test") is None
     assert note.kimi.session.price("kimi-k3.1-pro").input == 99  # type: ignore[union-attr]
+
+
+def test_what_was_not_given_is_said(note: Notebook) -> None:
+    assert note.run("%kimi price kimi-k3.1-pro input=1") is None
+    assert (
+        "Not given, so as before: output 10.00, cache_read 0.20, cache_write_5m 2.00, cache_write_1h 4.00."
+        in note.printed
+    )
+    assert note.run("%kimi price mine input=1 output=2") is None
+    assert "as before" not in note.printed
+
+
+def test_a_price_can_be_taken_back_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path))
+    note = Notebook(store="on")
+    for line in (
+        "kimi-k3.1-pro input=99",
+        "kimi-k3.1-pro input=98 server=http://x.test",
+        "mine input=1 output=2",
+    ):
+        assert note.run(f"%kimi price {line}") is None
+    assert "%kimi price mine off takes it back" in note.printed
+    assert note.run("%kimi price kimi-k3.1-pro off") is None
+    assert "costs again what the public table says" in note.printed
+    assert note.run("%kimi price mine off") is None
+    assert note.kimi.session.price("kimi-k3.1-pro") == PRICES["kimi-k3.1-pro"]
+    assert note.kimi.session.price("mine") is None
+    assert Store(store_path()).prices() == []
+    assert isinstance(note.run("%kimi price mine off"), OptionError)
+    note.close()
 
 
 @pytest.mark.parametrize(

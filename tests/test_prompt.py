@@ -35,7 +35,7 @@ from PIL import Image
 from kimi_magic.api import Kimi
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import PromptError
-from kimi_magic.prompt import BUDGET, Part, Prompt, expand, expand_text
+from kimi_magic.prompt import BUDGET, Part, Prompt, expand, expand_text, overlooked
 from kimi_magic.wire import ImageBlock, Message, TextBlock
 
 CASES = tomllib.loads((Path(__file__).parent / "data" / "prompt.toml").read_text(encoding="utf-8"))
@@ -158,6 +158,26 @@ NAMES: dict[str, object] = {
 @pytest.mark.parametrize("template", CASES["text"])
 def test_braces_that_are_no_expression_go_out_as_written(template: str) -> None:
     assert expand(template, NAMES).blocks == (TextBlock.of(template),)
+
+
+@pytest.mark.parametrize(("template", "said"), CASES["doubtful"])
+def test_what_was_perhaps_meant_as_an_expression_is_found(template: str, said: str) -> None:
+    assert overlooked(template, NAMES) == [said]
+    assert said in expand(template, NAMES).text
+
+
+def test_text_that_names_nothing_of_the_notebook_is_not_spoken_of() -> None:
+    templates = [*CASES["text"], *(case[0] for case in CASES["values"] + CASES["refused"])]
+    spoken_of = {template for template in templates if overlooked(template, NAMES)}
+    assert spoken_of == {"{{ -x }}", "{{ (x) }}", "{{ [x] }}", "{{x", "{{ x }"}
+    assert not any(overlooked(template, {}) for template in templates)
+
+
+@settings(deadline=None)
+@given(st.text("{} x*(2:'\"\n"))
+def test_any_text_can_be_looked_at(template: str) -> None:
+    for found in overlooked(template, {"x": 1}):
+        assert found in template
 
 
 @pytest.mark.parametrize(("template", "text"), CASES["values"])

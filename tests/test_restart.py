@@ -128,7 +128,7 @@ def test_what_the_user_changed_is_still_so(start: Callable[..., Kernel]) -> None
         run(kernel, "load")
         assert prompts(kernel) == PROMPTS[:2]
         assert kernel.value("kimi.conversation.system") == "Be brief."
-        assert turns(kernel)[-1] == (PROMPTS[2], "undone")
+        assert turns(kernel)[-1] == (PROMPTS[2], "left")
         assert kernel.value("[t.prompt for t in kimi.session.conversation('beside it').path()]") == [
             "Elsewhere."
         ]

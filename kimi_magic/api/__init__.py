@@ -1,13 +1,17 @@
 """The notebook's chat from Python: what `from kimi_magic import kimi` gives, and what the magics use.
 
 chat      `Kimi`: ask, map, usage, conversation
+access    its session, with the client that the settings ask for
+asking    the options of a question
+audience  who shows the chat beside the cell
 reply     `Reply`: what came of one question, and how it is shown
 connect   settings → client, or the embedded simulator
 replays   recordings that answer again
 toolbox   functions as tools
 """
 
-from .chat import Audience, Kimi
+from .audience import Audience
+from .chat import Kimi
 from .connect import connect
 from .reply import Reply, view_of
 

@@ -10,44 +10,28 @@ import asyncio
 import atexit
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..client import AsyncClient
 from ..config import KimiMagic
 from ..conversation import Conversation
 from ..display import Progress, Several, View, by_input, by_nobody, show
-from ..errors import ConfigError, KimiError
+from ..errors import ConfigError
 from ..prompt import ImageLimits, image_block
-from ..render import ShownUsage, money
-from ..session import SUMMARISE, Ask, Confirm, Job, Jobs, Plan, Session, ToolCalls, TurnStream, Worker
-from ..store import Store, store_path
-from ..tools import Schema, function_tools
-from ..usage import Budget
+from ..render import ShownUsage
+from ..session import SUMMARISE, Confirm, Job, Jobs, Plan, Session, ToolCalls, TurnStream, Worker
 from ..wire import Block, Json, TextBlock, content_blocks
-from .connect import client_elsewhere, connect
-from .moves import file_of, follow, settle
-from .replays import Replays
+from .access import Access
+from .asking import ask_of
+from .audience import Audience, Silent
+from .moves import file_of
 from .reply import Reply, reply_of
 from .toolbox import Toolbox
 
 if TYPE_CHECKING:  # where there is a table to ask about, and not for each cell
-    from ..batch import Elsewhere, Estimate, Mapper
-    from ..batch import Progress as BatchProgress
-
-SEARCHES = 5
-"""How often the server may search for one reply, where no number is given."""
-
-
-class Audience(Protocol):
-    """Shows the chat, whoever asks."""
-
-    def watch(self, stream: TurnStream) -> View | None:
-        """A view of a turn that begins, if it wants one."""
-
-    def refresh(self) -> None:
-        """Something has changed. In any thread."""
+    from ..batch import Estimate, Mapper
 
 
 class Kimi(Toolbox):
@@ -68,10 +52,7 @@ class Kimi(Toolbox):
         self.worker = Worker()
         self.current_cell: Callable[[], str | None] = lambda: None
         """Gives the cell that runs, for `ask`; the magics know it."""
-        self._client = client
-        self._given = client is not None
-        self.notebook = notebook
-        """Its path, where it is known."""
+        self._access = Access(self.settings, self.worker, client, notebook)
         self.jobs: Jobs[Reply] = Jobs()
         """The replies in the background."""
         self.audience: list[Audience] = []
@@ -79,66 +60,34 @@ class Kimi(Toolbox):
         self.make_panel: Callable[[], Any] | None = None
         """Makes the panel, in a notebook."""
         self._panel: Any = None
-        self._session: Session | None = None
-        self._replays = Replays()
-        self._cassette: Path | None = None
-        self._offline = False  # the client answers from recordings only
-        self._gathered = False
-        self.simulated = False
-        """Whether the embedded simulator answers; known once `session` was used."""
 
     @property
     def session(self) -> Session:
-        return self._session or self._ready(self.settings.replay)
+        return self._access.session(self.settings.replay)
 
-    def _ready(self, replay: str) -> Session:
-        """The session, with a client that can ask what this mode of replay lets it. Where nothing may be
-        asked, no key is needed either."""
-        if self._client is None or (self._offline and replay != "only"):
-            offline = replay == "only"
-            client, simulated = (
-                (self._replays.client, False) if offline else connect(self.settings, record=self._cassette)
-            )
-            self._client, self.simulated, self._offline = client, simulated, offline
-            if self._session is not None:
-                self._session.connect(client)
-                self._session.purse.is_free = simulated
-        if self._session is None:
-            store = Store(store_path()) if self.settings.store == "on" else None
-            moved = follow(store, self.notebook)
-            self._session = Session(
-                self._client,
-                notebook=self.notebook,
-                store=store,
-                library=self._replays.recordings,
-                replayer=self._replays.client,
-                budget=_ceiling(self.settings.budget),
-            )
-            self._session.purse.is_free = self.simulated
-            self._session.warnings += moved or settle(self._session, store)
-        return self._session
+    @property
+    def simulated(self) -> bool:
+        """Whether the embedded simulator answers; known once `session` was used."""
+        return self._access.simulated
+
+    @property
+    def notebook(self) -> str | None:
+        """Its path, where it is known."""
+        return self._access.notebook
 
     def notebook_file(self) -> Path | None:
         """The file of this notebook, where it is known and there."""
         return file_of(self.notebook)
 
+    @property
+    def cassette(self) -> Path | None:
+        """What replies are written to, if anything."""
+        return self._access.cassette
+
     def record(self, path: Path | None) -> None:
         """Write the replies from now on to a cassette; None ends it. Raises `StoreError` where it cannot be
         written, and `ConfigError` where this chat was given its client."""
-        if self._given:
-            raise ConfigError("This chat was made with a client of its own, which only its maker can tape.")
-        session, old = self.session, self._client
-        before, self._cassette = self._cassette, path
-        try:
-            client, self.simulated = connect(self.settings, record=path)
-        except KimiError:
-            self._cassette = before
-            raise
-        self._client, self._offline = client, False
-        session.connect(client)
-        session.purse.is_free = self.simulated
-        if old is not None and old is not self._replays.client:
-            self.worker.run(old.aclose)
+        self._access.record(path)
 
     def compact(self, view: View | None = None) -> Reply:
         """Let the model sum up the conversation. From then on its summary is sent in the place of the turns
@@ -151,7 +100,7 @@ class Kimi(Toolbox):
 
     def play(self, path: Path) -> int:
         """Let replays find the recordings of a cassette; how many there are."""
-        return self._replays.play(path)
+        return self._access.replays.play(path)
 
     def ask(
         self,
@@ -198,31 +147,17 @@ class Kimi(Toolbox):
         """The request for a user message, with the settings as defaults."""
         s = self.settings
         replay = options.get("replay") or s.replay
-        session = self._ready(replay)
-        self._replays.player.speed = s.replay_speed
-        defaults: dict[str, Any] = {
-            "model": s.model,
-            "effort": s.effort or None,
-            "max_tokens": s.max_tokens or None,
-            "cache_ttl": s.cache or None,
-            "conversation": session.current,
-            "replay": s.replay,
-        }
-        given = {k: v for k, v in options.items() if v is not None}
-        if "tools" in given:
-            given["tools"] = function_tools(self.as_tool(tool) for tool in given["tools"])
-        if "schema" in given:
-            given["schema"] = Schema.of(given["schema"])
-        if isinstance(given.get("search"), bool):
-            given["search"] = SEARCHES if given["search"] else None
+        session, replays = self._access.session(replay), self._access.replays
+        replays.player.speed = s.replay_speed
+        ask = ask_of(content, options, s, session.current, self.as_tool)
         if replay != "off":
-            session.warnings += self._replays.gather(self.notebook_file(), s.cassette)
-        return session.plan(Ask(content=tuple(content), **{**defaults, **given}))
+            session.warnings += replays.gather(self.notebook_file(), s.cassette)
+        return session.plan(ask)
 
     def run(self, plan: Plan, view: View | None = None) -> Reply:
         """Run a plan. Raises the `KimiError` that ended the turn, or `Interrupted`; the turn is kept
         in either case."""
-        return self._follow(self._ready(plan.ask.replay).start(plan), view or _Silent(), by_input)
+        return self._follow(self._access.session(plan.ask.replay).start(plan), view or Silent(), by_input)
 
     def begin(
         self,
@@ -238,7 +173,7 @@ class Kimi(Toolbox):
         process ends, what has arrived is kept."""
         if not self.jobs.used:
             atexit.register(self.jobs.stop)
-        stream, shown = self._ready(plan.ask.replay).start(plan), view or _Silent()
+        stream, shown = self._access.session(plan.ask.replay).start(plan), view or Silent()
         shown.update(Progress((), 0.0, plan.request.model, queued=stream.is_queued))
 
         def follow(stream: TurnStream) -> Reply:
@@ -258,7 +193,7 @@ class Kimi(Toolbox):
         Raises what `ask` raises.
         """
         plan = self._question(prompt, options)
-        stream = self._ready(plan.ask.replay).start(plan)
+        stream = self._access.session(plan.ask.replay).start(plan)
         try:
             async with aclosing(self.worker.aiterate(stream.events)) as events:
                 async for event in events:
@@ -276,18 +211,19 @@ class Kimi(Toolbox):
         template: a prompt whose `{{ column }}` are the row's values. rows: a DataFrame or Series of pandas
         or polars, which gives a DataFrame back; or an iterable of dicts or plain values, which gives a list
         of dicts. schema: as for `ask`; its properties become columns, else there is one, `reply`.
-        concurrency: rows at once. options: those of `ask`, and
+        concurrency: rows at once. options: those of `ask` but `images` and `view`, and
 
             values    a dict of names that all rows have
             name      of the batch, under which its replies are stored; else the notebook's
-            budget    the most that it may cost: 2.00
+            budget    the most that it may cost: 2.00; simulated rows cost nothing
             resume    False asks again for what is stored
             executor  a `concurrent.futures.Executor` whose workers send the requests
             progress  False shows none
 
-        Equal rows are asked once. A row that fails has its error in `kimi_error`, and is asked again by the
-        next run; so is what an interrupt or a budget left open. Raises what is wrong with all rows alike,
-        and `Interrupted`.
+        Equal rows are asked once. A row that lacks a value of the template (None, NaN, NaT, NA) fails without
+        being asked; an empty text is a value. A row that fails has its error in `kimi_error`, and is asked
+        again by the next run; so is what an interrupt or a budget left open. Raises what is wrong with all
+        rows alike, and `Interrupted`.
 
         tools: a row's reply is what the model says after its last call, and its columns of usage are the
         sums of its requests. The functions run in this kernel, in threads, so those of several rows may run
@@ -311,7 +247,7 @@ class Kimi(Toolbox):
         from ..batch import Door, Mapper
 
         return Mapper(
-            Door(self.worker, lambda: self.session, self.plan, self._limits, self._elsewhere, _money_so_far)
+            Door(self.worker, lambda: self.session, self.plan, self._limits, self._access.elsewhere)
         )
 
     @property
@@ -321,16 +257,6 @@ class Kimi(Toolbox):
 
     def _limits(self) -> ImageLimits:
         return ImageLimits(self.settings.image_max_bytes, self.settings.image_max_side)
-
-    def _elsewhere(self) -> Elsewhere:
-        from ..batch import Elsewhere
-
-        if self._given:
-            raise ConfigError("This chat was made with a client of its own, which cannot go to an executor.")
-        session = self.session
-        speed = self.settings.simulator_speed if self.simulated else None
-        connect = partial(client_elsewhere, session.client.base_urls, speed)
-        return Elsewhere(connect, session.price(self.settings.model), self.notebook)
 
     def _follow(self, stream: TurnStream, view: View, confirm: Confirm) -> Reply:
         try:
@@ -373,7 +299,8 @@ class Kimi(Toolbox):
     @property
     def conversations(self) -> tuple[str, ...]:
         """The names of the notebook's conversations; none before the first use."""
-        return tuple(self._session.conversations) if self._session is not None else ()
+        made = self._access.made
+        return tuple(made.conversations) if made is not None else ()
 
     def close(self) -> None:
         """End what runs in the background, and the connections. A further question opens new ones."""
@@ -382,38 +309,7 @@ class Kimi(Toolbox):
         if self._panel is not None:
             self._panel.close()
             self._panel = None
-        if self._client is not None and not self._given and not self._offline:
-            self.worker.run(self._client.aclose)  # its connections belong to the worker's loop
-            self._client = None
-        self.worker.close()
-        if self._session is not None:
-            self._session.close()
+        self._access.close()
 
     def __repr__(self) -> str:
         return "<kimi: the notebook's chat; ask(), usage, conversation, messages>"
-
-
-def _ceiling(text: str) -> Budget | None:
-    """The budget of the settings. Raises `ConfigError` for what is none."""
-    try:
-        return Budget.parse(text, "KIMI_MAGIC_BUDGET") if text.strip() else None
-    except ValueError as error:
-        raise ConfigError(f"The setting budget is not usable: {error}.") from None
-
-
-def _money_so_far(progress: BatchProgress) -> str:
-    """What stands beside the bar of a batch."""
-    failed = f", {progress.failed:,} failed" if progress.failed else ""
-    waits = f", the server asks to wait {progress.waiting:.0f} s" if progress.waiting else ""
-    would = "simulated, would cost " if progress.simulated else ""
-    return f"{would}{money(progress.cost, progress.currency)}{failed}{waits}"
-
-
-class _Silent:
-    """Shows nothing."""
-
-    def update(self, progress: object) -> float:
-        return 0.1
-
-    def finish(self, ending: object) -> None:
-        pass

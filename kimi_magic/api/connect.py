@@ -28,7 +28,7 @@ def connect(
         return AsyncClient(NO_KEY, SIMULATOR_URL, transport=inner), True
     key = key_of_server(environ)
     taped = RecordTransport(record) if record else None
-    return AsyncClient(key.secret if key else None, base_urls(None, environ), transport=taped), False
+    return AsyncClient(key, base_urls(None, environ), transport=taped), False
 
 
 def client_elsewhere(base_urls: Sequence[str], speed: float | None) -> AsyncClient:

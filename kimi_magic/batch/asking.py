@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import pickle
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ..client import AsyncClient
-from ..conversation import COMPLETE, REFUSED
-from ..errors import CutReplyError, KimiError, OverloadedError, QuotaError, RateLimitError, RefusedReplyError
+from ..conversation import REFUSED
+from ..errors import KimiError, OverloadedError, QuotaError, RateLimitError, RefusedReplyError
 from ..retry import Attempt
 from ..session import Lanes, Plan, Surroundings, ToolCalls, TurnStream, Worker
 from ..usage import Price, Record
@@ -68,8 +70,6 @@ async def follow(
     assert turn is not None
     if error is None and turn.status == REFUSED:
         error = RefusedReplyError("The model refused to answer.")
-    elif error is None and turn.status != COMPLETE:
-        error = CutReplyError(f"The reply ended ({turn.stop_reason}) before it said anything.")
     message = None if error is not None else _whole(stream)
     return Outcome(message, tuple(stream.records), error, slowed)
 
@@ -103,7 +103,8 @@ class Item:
     where: Elsewhere
 
     def ask(self) -> Outcome:
-        """Ask, and wait for what comes of it. The client stays open for the next item."""
+        """Ask, and wait for what comes of it. The client stays open for the next item, until the batch ends
+        (`held`) or the process does."""
         desk = _desk(self.where)
         (outcome,) = [one for one in desk.worker.iterate(lambda: desk.answer(self)) if one is not None]
         return outcome
@@ -115,6 +116,10 @@ class _Desk:
 
     client: AsyncClient
     worker: Worker = field(default_factory=Worker)
+
+    def close(self) -> None:
+        self.worker.run(self.client.aclose)
+        self.worker.close()
 
     async def answer(self, item: Item) -> AsyncGenerator[Outcome, None]:
         around = Surroundings(
@@ -132,6 +137,8 @@ class _Desk:
 
 
 _DESKS: dict[bytes, _Desk] = {}
+_HELD: Counter[bytes] = Counter()
+"""How many batches of this process ask through a desk, wherever it is."""
 _LOCK = threading.Lock()
 
 
@@ -141,3 +148,31 @@ def _desk(where: Elsewhere) -> _Desk:
         if key not in _DESKS:
             _DESKS[key] = _Desk(where.connect())
         return _DESKS[key]
+
+
+@contextmanager
+def held(where: Elsewhere | None) -> Iterator[None]:
+    """While a batch asks there. When the last one ends, the client closes if it is in this process, as on
+    threads; in another one it stays for the next batch, as long as that process does."""
+    if where is None:
+        yield
+        return
+    key = pickle.dumps(where.connect)
+    with _LOCK:
+        _HELD[key] += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _HELD[key] -= 1
+            desk = None if _HELD[key] else _DESKS.pop(key, None)
+        if desk is not None:
+            desk.close()
+
+
+def _close_all() -> None:
+    for desk in _DESKS.values():
+        desk.close()
+
+
+atexit.register(_close_all)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import mean
 
+from ..counts import counted
 from ..session import tokens
-from ..usage import Price, Record, most
+from ..usage import Price, Record, money, most
 from .jobs import Job
 
 
@@ -36,12 +37,16 @@ class Estimate:
     what is called."""
 
     def __str__(self) -> str:
-        line = f"{self.rows:,} rows, {self.requests:,} requests ({self.stored:,} rows are stored already):"
+        stored = f"{counted(self.stored, 'row')} {'is' if self.stored == 1 else 'are'} stored already"
+        line = f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')} ({stored}):"
         if self.most is None:
-            return f"{line} about {self.input:,} tokens in; no price is known."
-        usual = f", about {self.typical:.2f} as earlier replies were" if self.typical is not None else ""
+            return f"{line} about {counted(self.input, 'token')} in; no price is known."
+        usual = "; no earlier replies to go by: try rows.head(5) first" if self.requests else ""
+        if self.typical is not None:
+            usual = f", about {money(self.typical, self.currency)} as earlier replies were"
         more = f"; the tools of a row may take up to {self.rounds} more" if self.rounds else ""
-        return f"{line} about {self.input:,} tokens in, at most {self.most:.2f} {self.currency}{usual}{more}."
+        most = f"at most {money(self.most, self.currency)}{usual}{more}."
+        return f"{line} about {counted(self.input, 'token')} in, {most}"
 
     def __repr__(self) -> str:
         return f"<{self}>"

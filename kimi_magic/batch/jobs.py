@@ -15,7 +15,7 @@ from ..prompt import ImageLimits, expand
 from ..prompt.template import placeholders
 from ..session import Plan, tokens
 from ..wire import Block, Request, TextBlock, user
-from .rows import Rows
+from .rows import Lacks, Rows
 
 LONG = 1_000
 """Tokens of a beginning that is worth reading from the cache; servers of this kind cache none below
@@ -50,12 +50,18 @@ def plan_jobs(
     limits: ImageLimits,
 ) -> tuple[Jobs, Plan | None]:
     """The requests for the rows, and the plan of the first one, which has all that they share. base: plans
-    one with this content. A row that cannot be written is a failure of its own."""
-    head = _head(template)
+    one with this content. A row that cannot be written, or lacks a value, is a failure of its own; raises
+    what is wrong with all of them."""
+    head, lacks = _head(template), Lacks(template)
     found: dict[str, tuple[Request, list[int]]] = {}
     failures: dict[int, KimiError] = {}
+    broken: list[KimiError] = []
     plan: Plan | None = None
     for number, names in enumerate(rows.namespaces(values)):
+        lacking = lacks.first(rows.records[number], names)
+        if lacking is not None:
+            failures[number] = PromptError(f"{{{{ {lacking} }}}} is missing in this row.")
+            continue
         try:
             content = _content(template, head, names, limits)
             if plan is None:
@@ -67,6 +73,9 @@ def plan_jobs(
             if plan is None and not isinstance(error, PromptError):
                 raise
             failures[number] = error
+            broken.append(error)
+    if plan is None and broken:
+        raise broken[0]
     jobs = tuple(Job(key, request, tuple(numbers)) for key, (request, numbers) in found.items())
     return Jobs(jobs, failures, _shared(plan, head)), plan
 

@@ -42,7 +42,6 @@ class Keeper:
             replies = {j.fingerprint: o.message for j, o in new if j is not None and o.message is not None}
             records = [record for _, outcome in new for record in outcome.records]
             await asyncio.to_thread(self._session.keep_replies, self._batch, replies, records)
-            self._session.purse.settle(records)
 
     async def close(self) -> None:
         """Return when all is stored, also where that is cancelled."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from ..counts import counted
 from ..errors import Interrupted, OptionError
 from ..prompt import ImageLimits
-from ..session import Plan, Session, Worker
+from ..session import Plan, Session, Worker, check_names
 from ..tools import Schema
 from ..usage import Budget
 from ..wire import Block
-from .asking import Elsewhere
+from .asking import Elsewhere, held
 from .estimate import Estimate, estimate
 from .jobs import plan_jobs
 from .progress import Bar
@@ -37,8 +38,6 @@ class Door:
     limits: Callable[[], ImageLimits]
     elsewhere: Callable[[], Elsewhere]
     """What a process needs to ask. Raises `ConfigError` where it cannot."""
-    say: Callable[[Progress], str]
-    """A word about the money and what else is to be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,12 @@ class Batch:
     run: Run
     settings: Settings
     bar: Bar
+
+    def close(self) -> None:
+        """End the bar. What the money of a simulator may make one expect is said below it."""
+        self.bar.close()
+        if self.settings.budget is not None and self.run.progress().simulated:
+            self.bar.say("Simulated rows cost nothing, so no budget ends them.")
 
     def table(self) -> Any:
         """What has come of it so far."""
@@ -72,7 +77,7 @@ class Mapper:
     def map(self, template: str, rows: Any, options: Mapping[str, Any]) -> Any:
         """Run a batch and wait for it. Raises `Interrupted` with what is done stored."""
         batch = self._batch(template, rows, options)
-        with closing(batch.bar):
+        with closing(batch), held(batch.settings.elsewhere):
             try:
                 with closing(self._door.worker.iterate(batch.run.events)) as events:  # type: ignore[type-var]  # a generator
                     for progress in events:
@@ -85,7 +90,7 @@ class Mapper:
     async def amap(self, template: str, rows: Any, options: Mapping[str, Any]) -> Any:
         """The same, awaited; cancelling it ends the batch, with what is done stored."""
         batch = self._batch(template, rows, options)
-        with closing(batch.bar):
+        with closing(batch), held(batch.settings.elsewhere):
             source: Callable[[], AsyncGenerator[Progress, None]] = batch.run.events
             async with aclosing(self._door.worker.aiterate(source)) as events:
                 async for progress in events:
@@ -104,6 +109,7 @@ class Mapper:
         return estimate(len(batch.rows.records), waiting, stored, price, session.records, rounds)
 
     def _batch(self, template: str, rows: Any, options: Mapping[str, Any]) -> Batch:
+        check_names(options, also=(*_OURS, "concurrency"))
         own = {name: options[name] for name in _OURS if name in options}
         asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
         if asked.get("tools") and own.get("executor") is not None:
@@ -131,7 +137,7 @@ class Mapper:
             elsewhere=self._door.elsewhere() if executor is not None else None,
         )
         run = Run(self._door.session(), plan, jobs, settings)
-        self.last = Batch(read, run, settings, Bar(self._door.say, shown=own.get("progress", True)))
+        self.last = Batch(read, run, settings, Bar(shown=own.get("progress", True)))
         return self.last
 
 
@@ -154,6 +160,7 @@ def _budget(value: Any) -> Budget | None:
 def _interrupted(batch: Batch) -> Interrupted:
     progress = batch.run.progress()
     return Interrupted(
-        f"The batch was interrupted; {progress.done:,} of {progress.total:,} rows are done.",
+        f"The batch was interrupted; {progress.done:,} of {counted(progress.total, 'row')}"
+        f" {'is' if progress.total == 1 else 'are'} done.",
         hint="Run it again to go on: what is done is not paid again. kimi.last_map has it, too.",
     )

@@ -5,21 +5,19 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any, TextIO
 
+from ..counts import counted
+from ..usage import money
 from .run import Progress
 
 _EVERY = 0.2  # seconds between two lines
 
 
 class Bar:
-    """Shows `Progress` values. say: makes an amount of money a text. shown: False for nothing."""
+    """Shows `Progress` values. shown: False for nothing."""
 
-    def __init__(
-        self, say: Callable[[Progress], str], *, shown: bool = True, stream: TextIO | None = None
-    ) -> None:
-        self._say = say
+    def __init__(self, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self._shown = shown
         self._stream = stream if stream is not None else sys.stdout
         self._tqdm = _tqdm() if shown and stream is None else None
@@ -36,7 +34,7 @@ class Bar:
         if self._bar is None:
             self._bar = self._tqdm(total=progress.total, unit="row")
         self._bar.n = progress.done
-        self._bar.set_postfix_str(self._say(progress), refresh=False)
+        self._bar.set_postfix_str(_beside(progress), refresh=False)
         self._bar.update(0)
 
     def _line(self, progress: Progress) -> None:
@@ -44,7 +42,7 @@ class Bar:
         if now < self._due and progress.done < progress.total:
             return
         self._due = now + _EVERY
-        line = f"{progress.done:,} of {progress.total:,} rows, {self._say(progress)}"
+        line = f"{progress.done:,} of {counted(progress.total, 'row')}, {_beside(progress)}"
         self._stream.write(f"\r{line:<{self._width}}")
         self._stream.flush()
         self._width = len(line)
@@ -56,6 +54,19 @@ class Bar:
             self._bar.close()
         elif self._width:
             self._stream.write("\n")
+
+    def say(self, line: str) -> None:
+        """A line below the last state."""
+        if self._shown:
+            self._stream.write(f"{line}\n")
+
+
+def _beside(progress: Progress) -> str:
+    """What stands beside the bar: the money, and what else is to be known."""
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    waits = f", the server asks to wait {progress.waiting:.0f} s" if progress.waiting else ""
+    would = "simulated, would cost " if progress.simulated else ""
+    return f"{would}{money(progress.cost, progress.currency)}{failed}{waits}"
 
 
 def _tqdm() -> Any:

@@ -1,18 +1,22 @@
 """The rows of a batch as namespaces for its template.
 
 A row gives its columns by their names, and itself as `row` (`{{ row["my column"] }}`). A row that is a
-plain value has the one name that the template uses.
+plain value has the one name that the template uses. A row in which a value of the template is missing (None,
+NaN, NaT, NA) is not asked about: it would be asked about the word "nan".
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from ..errors import PromptError
-from ..prompt.template import placeholders
+from ..prompt.template import Placeholder, placeholders, resolve
 
 PLAIN = "item"
 """The name of a plain value, where the template has none for it."""
@@ -34,6 +38,37 @@ class Rows:
     def namespaces(self, values: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         """The names of each row. values: names that all rows have; a column goes before them."""
         return ({**values, "row": record, **record} for record in self.records)
+
+
+class Lacks:
+    """Finds the value of a template that a row does not have."""
+
+    def __init__(self, template: str) -> None:
+        self._used = [(found, _roots(found)) for found in placeholders(template) if found.tree is not None]
+
+    def first(self, record: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
+        """The first expression of the row's own values whose value is missing; None where all are there.
+        names: those of the row, and of all rows."""
+        for found, roots in self._used:
+            if all(root in record or root == "row" for root in roots):
+                with suppress(PromptError):  # no such value: that is said when the row is written
+                    if _is_missing(resolve(found, names)):
+                        return found.source
+        return None
+
+
+def _roots(found: Placeholder) -> set[str]:
+    """The variables in an expression."""
+    tree = found.tree
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} if tree is not None else set()
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NaT, pandas' NA. An empty text is a text."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    is_scalar = isinstance(value, float | Decimal | datetime) or getattr(value, "ndim", 1) == 0
+    return is_scalar and bool(value != value)
 
 
 def read_rows(rows: Any, template: str, values: Mapping[str, Any]) -> Rows:
@@ -66,12 +101,6 @@ def _texts(record: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _one_name(template: str, values: Mapping[str, Any]) -> str:
     """The name in the template that `values` does not have, where it is the only one."""
-    names = {
-        node.id
-        for found in placeholders(template)
-        if found.tree is not None
-        for node in ast.walk(found.tree)
-        if isinstance(node, ast.Name)
-    }
+    names = {name for found in placeholders(template) for name in _roots(found)}
     open_names = sorted(names - {*values, "row"})
     return open_names[0] if len(open_names) == 1 else PLAIN

@@ -22,7 +22,7 @@ from decimal import Decimal
 from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError
 from ..session import Plan, Session, ToolCalls, TurnStream
 from ..tools import Schema
-from ..usage import Budget
+from ..usage import Budget, money
 from .asking import Elsewhere, Item, Outcome, follow, is_too_many
 from .gate import Gate
 from .jobs import LONG, Job, Jobs
@@ -103,6 +103,8 @@ class Run:
         self._currency = "USD"
         self._total = sum(len(job.rows) for job in jobs.jobs)
         self._done = self._failed = 0  # rows
+        purse = session.purse
+        self._is_limited = settings.budget is not None or bool(not purse.is_free and purse.budgets())
         self._simulated = False
 
     async def events(self) -> AsyncGenerator[Progress, None]:
@@ -138,8 +140,8 @@ class Run:
         if not self._waiting or not self._has_room():
             return
         try:
-            self._session.purse.check()  # once for all that start together: nothing is paid meanwhile
-            while self._waiting and self._has_room() and self._fits_budget():
+            rests = self._rests()  # once for all that start together: nothing is paid meanwhile
+            while self._waiting and self._has_room() and self._fits(rests):
                 job, number = self._waiting.popleft()
                 self._running[asyncio.create_task(self._ask(job))] = (job, number)
         except BudgetError as error:
@@ -150,20 +152,38 @@ class Run:
 
     def _is_alone(self) -> bool:
         """The first request goes alone: its beginning is in the cache then, and its cost is known."""
-        return not self._asked and (self.jobs.shared >= LONG or self._settings.budget is not None)
+        return not self._asked and (self.jobs.shared >= LONG or self._is_limited)
 
-    def _fits_budget(self) -> bool:
+    def _rests(self) -> list[tuple[Budget, Decimal]]:
+        """The budgets that hold, the batch's own and the notebook's, and what is left of each. Raises
+        `BudgetError` where one is spent."""
+        rests = [(b, left) for b, left in self._session.purse.check() if b.currency == self._currency]
+        own = self._settings.budget
+        return rests if own is None else [*rests, (own, own.amount - self._paid)]
+
+    def _fits(self, rests: list[tuple[Budget, Decimal]]) -> bool:
         """Whether one more may run beside those that do, each at the mean cost so far. Raises `BudgetError`
         where none may any more."""
-        budget = self._settings.budget
-        if budget is None:
-            return True
         mean = self._paid / self._asked if self._asked else Decimal(0)
-        if self._paid + mean * (len(self._running) + 1) <= budget.amount and self._paid < budget.amount:
+        budget, left = min(rests, key=lambda rest: rest[1], default=(None, Decimal(0)))
+        if budget is None or (left > 0 and mean * (len(self._running) + 1) <= left):
             return True
         if not self._running:
-            raise _spent(budget, self._paid)
+            raise self._over(budget, left, mean)
         return False
+
+    def _over(self, budget: Budget, left: Decimal, mean: Decimal) -> BudgetError:
+        """Why no further row may run. mean: what one has cost so far."""
+        is_own = budget is self._settings.budget
+        name = f"batch's budget of {budget.amount} {budget.currency}" if is_own else f"budget of {budget}"
+        if left <= 0:
+            why = f"The {name} is spent ({money(budget.amount - left, budget.currency)})"
+        else:
+            rest, each = money(left, budget.currency), money(mean, budget.currency)
+            why = f"The next row would go over the {name} ({rest} left, and a row costs about {each})"
+        how = "Run it again with a higher budget=" if is_own else f"Raise it: {budget.source} …"
+        hint = f"{how}. What is done is not paid again."
+        return BudgetError(f"{why}; nothing further was sent.", hint=hint)
 
     async def _ask(self, job: Job) -> Outcome:
         assert self.plan is not None
@@ -192,7 +212,7 @@ class Run:
         budget = self._settings.budget
         paid = self._paid + sum(record.paid or 0 for open_ in self._streams for record in open_.records)
         if budget is not None and paid >= budget.amount:
-            raise _spent(budget, paid)
+            raise self._over(budget, budget.amount - paid, Decimal(0))
         await asyncio.get_running_loop().run_in_executor(self._threads, calls.run_all, stream.answer)
 
     # --- ending ---
@@ -269,14 +289,6 @@ def _checked(outcome: Outcome, schema: Schema | None) -> Outcome:
     except KimiError as error:
         return replace(outcome, message=None, error=error)
     return outcome
-
-
-def _spent(budget: Budget, paid: Decimal) -> BudgetError:
-    return BudgetError(
-        f"The batch's budget of {budget.amount} {budget.currency} is spent ({paid}); nothing further was"
-        " sent.",
-        hint="Run it again with a higher budget=: what is done is not paid again.",
-    )
 
 
 def _asked_wait(error: KimiError | None, number: int) -> float:

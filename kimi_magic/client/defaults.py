@@ -38,7 +38,7 @@ class Server:
 
 
 def choose_server(
-    api_key: str | None,
+    api_key: str | Key | None,
     base_url: str | Sequence[str] | None,
     transport: Any,
     replay: str | Path | None,

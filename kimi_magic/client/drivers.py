@@ -11,6 +11,7 @@ from typing import Any, Self
 import httpx
 
 from ..errors import ConfigError, RequestError
+from ..keys import Key
 from ..retry import Hosts, Policy
 from ..wire import Message, Request
 from .defaults import choose_server
@@ -37,7 +38,7 @@ class _Base:
 
     def __init__(
         self,
-        api_key: str | None = None,
+        api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
         replay: str | Path | None = None,
@@ -78,6 +79,11 @@ class _Base:
             raise ConfigError("This client is closed.", hint="Make a new one.")
         if request is not None and fields:
             raise RequestError(f"{next(iter(fields))}: stands beside a whole Request; give one or the other.")
+        if request is not None and not isinstance(request, Request):
+            raise RequestError(
+                f"A question is given as messages, not as a value of type {type(request).__name__}.",
+                hint='create(messages=[{"role": "user", "content": "…"}], max_tokens=1024); stream likewise.',
+            )
         request = request if request is not None else build_request(fields)
         self.check(request)
         return Exchange(self._setup, request)
@@ -96,7 +102,7 @@ class Client(_Base):
 
     def __init__(
         self,
-        api_key: str | None = None,
+        api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
         sleep: Callable[[float], object] | None = None,
@@ -144,7 +150,7 @@ class AsyncClient(_Base):
 
     def __init__(
         self,
-        api_key: str | None = None,
+        api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,

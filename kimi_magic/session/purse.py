@@ -7,8 +7,9 @@ requests that it has open, and by no more. Without a store all of it is this ses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import TypeVar
@@ -43,7 +44,8 @@ class Purse:
         self._records = records
         self._utc = utc
         self._budgets: list[Budget] = []
-        self._open: list[Record] = []
+        self._open: dict[int, Record] = {}  # by their identity
+        self._lock = threading.RLock()
         self._book = book
         self.prices = book.added(self._asked(Store.prices, []))
 
@@ -97,26 +99,30 @@ class Purse:
 
     def note(self, record: Record) -> None:
         """A request has ended, its turn has not: it counts from now on."""
-        self._open.append(record)
+        self._open[id(record)] = record
         if not record.replayed:
             self._answers_free = record.simulated
 
-    def settle(self, records: Iterable[Record]) -> None:
-        """These are in the ledger now."""
-        kept = {id(record) for record in records}
-        self._open = [record for record in self._open if id(record) not in kept]
+    @contextmanager
+    def settling(self, records: Iterable[Record]) -> Iterator[None]:
+        """While these go into the ledger, from any thread: at no moment do they count twice."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                for record in records:
+                    self._open.pop(id(record), None)
 
     def spent(self, budget: Budget) -> Decimal:
         """What counts against it so far, in all kernels."""
-        return self._kept(budget) + _paid(self._open, budget, None)
-
-    def _kept(self, budget: Budget) -> Decimal:
-        notebook = self._notebook if budget.per == "notebook" else None
-        since = budget.since(self._utc())
-        if self._store is not None:
-            with suppress(StoreError):
-                return self._store.spent(budget, notebook, self._utc())
-        return _paid(self._records, budget, since)
+        notebook, now = self._notebook if budget.per == "notebook" else None, self._utc()
+        with self._lock:
+            open_ = list(self._open.values())
+            if self._store is not None:
+                with suppress(StoreError):
+                    return self._store.spent(budget, notebook, now) + _paid(open_, budget, None)
+            here = {id(record): record for record in (*self._records, *open_)}
+            return _paid(here.values(), budget, budget.since(now))
 
     def check(self) -> list[tuple[Budget, Decimal]]:
         """All budgets, and what is left of each. Raises `BudgetError` where one is spent."""

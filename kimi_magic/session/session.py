@@ -196,7 +196,8 @@ class Session:
 
     def keep_replies(self, batch: str, replies: Mapping[str, Message], records: Iterable[Record]) -> None:
         """Store replies of a batch, and the usage that is in `records` here already. From any thread."""
-        self.warnings += self._keeping.keep_replies(batch, replies, records)
+        with self.purse.settling(records):
+            self.warnings += self._keeping.keep_replies(batch, replies, records)
 
     def _end(self, stream: TurnStream) -> None:
         turn = stream.turn
@@ -211,8 +212,8 @@ class Session:
                     conversation = conversation.fresh()
                 conversation = conversation.with_turn(turn)
                 self.conversations[conversation.name] = conversation
-            self._keep(conversation, [turn], stream.records)
-        self.purse.settle(stream.records)
+            with self.purse.settling(stream.records):
+                self._keep(conversation, [turn], stream.records)
 
     def _client_for(self, request: Request, mode: str) -> AsyncClient:
         """Where a request goes: to the recordings where they have it, else to the server, if asking

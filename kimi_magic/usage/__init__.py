@@ -21,7 +21,7 @@ Rules:
 from .budget import PERIODS, Budget, most
 from .cache import LIFE, Advice, advise, expires, saved_by_cache
 from .files import read_records, write_records
-from .prices import ALWAYS, ANY, KINDS, PRICES, PRICES_READ, Price, PriceBook, PriceVersion, amount
+from .prices import ALWAYS, ANY, KINDS, PRICES, PRICES_READ, Price, PriceBook, PriceVersion, amount, money
 from .records import FIELDS, Record, cold_cost, cost_of, has_unpriced_searches, with_counts
 from .selection import Moment, Selection, moment
 from .table import UsageTable
@@ -55,6 +55,7 @@ __all__ = [
     "grouped",
     "has_unpriced_searches",
     "moment",
+    "money",
     "most",
     "read_records",
     "saved_by_cache",

@@ -92,6 +92,11 @@ class PriceBook:
         """The book with more versions in it."""
         return PriceBook([*self.versions, *versions])
 
+    def reset(self, model: str, book: PriceBook) -> PriceBook:
+        """The book with the versions of a model that another one has."""
+        others = (v for v in self.versions if v.model != model)
+        return PriceBook([*others, *(v for v in book.versions if v.model == model)])
+
 
 def amount(text: str) -> Decimal:
     """A sum of money, exact: `2.00`, `$2`, `1,000.50`. Raises ValueError for anything else, and below 0."""
@@ -102,3 +107,10 @@ def amount(text: str) -> Decimal:
     if not value.is_finite() or value < 0:
         raise ValueError(f"{text!r} is no amount")
     return value
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """An amount with at least two and at most as many digits as show something."""
+    digits = 2 if amount >= 1 or amount == 0 else 4 if amount >= Decimal("0.001") else 6
+    sign = {"USD": "$", "EUR": "€", "CNY": "¥"}.get(currency)
+    return f"{sign}{amount:.{digits}f}" if sign else f"{amount:.{digits}f} {currency}"

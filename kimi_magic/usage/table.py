@@ -13,6 +13,7 @@ from typing import Any, Self, overload
 
 from msgspec.structs import astuple
 
+from ..counts import counted
 from .files import read_records, write_records
 from .prices import PriceBook
 from .records import FIELDS, KINDS, MONEY, Record, cost_of
@@ -137,7 +138,7 @@ class UsageTable(Sequence[dict[str, Any]]):
     def __repr__(self) -> str:
         t = self.summary()
         tokens = f"{t.prompt_tokens:,} in, {t.output:,} out"
-        return f"<usage of {t.requests} requests: {tokens}, {t.cost} {t.currency}>"
+        return f"<usage of {counted(t.requests, 'request')}: {tokens}, {t.cost} {t.currency}>"
 
 
 def _series(pd: Any, values: list[Any], kind: str) -> Any:

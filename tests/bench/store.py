@@ -106,7 +106,7 @@ def loading(folder: Path) -> tuple[float, float]:
     load_time = cpu(lambda: Session(client, notebook="n", store=Store(folder / "kimi_magic.db")))
     shell = InteractiveShell.instance()
     kimi = Kimi(KimiMagic(display="static"), client)
-    kimi._session = Session(client, notebook="n", store=Store(folder / "kimi_magic.db"))
+    kimi._access.made = Session(client, notebook="n", store=Store(folder / "kimi_magic.db"))
     load(shell, kimi.settings, lambda: kimi)
 
     def history() -> None:
@@ -161,7 +161,7 @@ class Grown:
         store.keep(path, told, told.turns.values(), map(record, told.turns.values()))
         self._shell = InteractiveShell()
         self._kimi = Kimi(KimiMagic(display="static"), self.server.client(), path)
-        self._kimi._session = Session(self.server.client(), notebook=path, store=store)
+        self._kimi._access.made = Session(self.server.client(), notebook=path, store=store)
         load(self._shell, self._kimi.settings, lambda: self._kimi)
         self._asked = 0
 
