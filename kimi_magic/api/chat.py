@@ -284,7 +284,7 @@ class Kimi(Toolbox):
     @property
     def usage(self) -> ShownUsage:
         """All requests of this notebook, as rows; `usage.all()` has those of every notebook."""
-        return ShownUsage(self.session.records, self.session.ledger)
+        return ShownUsage(self.session.records, self.session.ledger, price_of=self.session.price)
 
     @property
     def conversation(self) -> Conversation:

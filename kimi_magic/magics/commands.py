@@ -254,7 +254,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "price": Command(
         "price MODEL …",
-        "what tokens cost; MODEL input=2.00 output=10.00 … sets it",
+        "what tokens cost; MODEL input=2.00 output=10.00 … sets it everywhere, MODEL off takes it back",
         money.price,
         options=money.PRICE_OPTIONS,
     ),

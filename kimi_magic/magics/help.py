@@ -59,8 +59,10 @@ TOPICS: dict[str, Topic] = {
         """
         A turn belongs to its cell: run the cell again, and the new turn takes the place of the old one;
         those after it are stale until their cells run again. Nothing is lost: history shows every turn, and
-        use goes back to any. What was cut, interrupted or failed is never sent. Turns are on disk, and in the
-        notebook's own outputs, from which restore reads them. save writes over no file but its own.
+        use goes back to any. What was interrupted, refused or broken off is never sent; a reply that ends at
+        -n in its text is, and says so. Turns are on disk, and in the notebook's own outputs, from which
+        restore reads them. save writes over no file but its own. Cells that were moved keep the place of
+        their turn: --new in the first one, and Run All, asks them in their order.
         """,
         options=("conversation", "new", "once", "append"),
         commands=(

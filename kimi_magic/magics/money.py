@@ -75,11 +75,12 @@ def _selected(kimi: Kimi, options: dict[str, str | None]) -> ShownUsage:
     everywhere = "--all" in options or by == "notebook"
     try:
         found = kimi.usage.all(since=since) if everywhere else kimi.usage.where(since=since)
+        found.by = by
     except ValueError:
         raise OptionError(
             f"--since takes a time, not {since!r}.", hint="2026-11-30, today, 12h, 7d …"
         ) from None
-    return ShownUsage(found.records, kimi.session.ledger, by)
+    return found
 
 
 def price(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ money as floats (exact in `records`, and in files).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Self, overload
@@ -53,19 +54,25 @@ class UsageTable(Sequence[dict[str, Any]]):
         since, until: see `selection.Moment`. names: notebook, conversation, model. Raises ValueError for
         what is no time.
         """
-        return type(self)(Selection.of(since=since, until=until, **names).of_all(self.records), self._ledger)
+        return self._with(Selection.of(since=since, until=until, **names).of_all(self.records))
 
     def all(self, *, since: Moment | None = None, until: Moment | None = None, **names: Any) -> Self:
         """The requests of every notebook and kernel that keeps its usage here, filtered as by `where`.
         Raises `StoreError` where they cannot be read."""
         selection = Selection.of(since=since, until=until, **names)
         if self._ledger is None:
-            return type(self)(selection.of_all(self.records))
-        return type(self)(self._ledger(selection), self._ledger)
+            return self._with(selection.of_all(self.records))
+        return self._with(self._ledger(selection))
+
+    def _with(self, records: Iterable[Record]) -> Self:
+        """The same table over other records."""
+        other = copy(self)
+        other.records = tuple(records)
+        return other
 
     def repriced(self, prices: PriceBook) -> Self:
         """The same requests at other prices, by their model; what was replayed still costs nothing."""
-        return type(self)((_repriced(record, prices) for record in self.records), self._ledger)
+        return self._with(_repriced(record, prices) for record in self.records)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -73,7 +80,7 @@ class UsageTable(Sequence[dict[str, Any]]):
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> dict[str, Any] | Self:
         if isinstance(index, slice):
-            return type(self)(self.records[index], self._ledger)
+            return self._with(self.records[index])
         return self.records[index].to_dict()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -122,9 +122,7 @@ BAD = {
 
 def test_an_error_is_one_line_and_stops_run_all(front: FrontEnd) -> None:
     cells = [source for source, _ in BAD.values()]
-    load = (
-        f"{LOAD}\nimport time; time.sleep(1)"  # in Run All the rest is queued meanwhile, and can be dropped
-    )
+    load = f"{LOAD}\nimport time; time.sleep(1)"  # in Run All the rest is queued meanwhile
     front.open([load, *cells, "print('the run went on')", "%%kimi -e low\nAll well?"])
     front.run(0)
     for cell, (_, name) in enumerate(BAD.values(), 1):
