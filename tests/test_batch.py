@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 from kimi_magic.api import Kimi
 from kimi_magic.batch import Gate
-from kimi_magic.batch.progress import Bar
+from kimi_magic.batch.progress import Bar, walked
 from kimi_magic.batch.run import Progress
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import (
@@ -767,3 +767,8 @@ def test_the_bar_says_what_it_cost_and_what_failed(kimi: Kimi, capsys: pytest.Ca
     out = "".join(capsys.readouterr())
     assert "1 failed" in out
     assert "$0.00" in out
+
+
+def test_what_takes_a_while_is_walked_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(walked(["a", "b"], "turn")) == ["a", "b"]
+    assert capsys.readouterr().err == "", "no bar for what takes no time"

@@ -1,17 +1,22 @@
-"""How far a batch has come, as a bar where tqdm is installed, else as a line that is written again."""
+"""How far a batch, or what else takes a while, has come: a bar where tqdm is installed, else a line that is
+written again."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from typing import Any, TextIO
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO, TypeVar
 
 from ..counts import counted
 from ..usage import money
 from .run import Progress
 
+T = TypeVar("T")
+
 _EVERY = 0.2  # seconds between two lines
+_PATIENCE = 0.5  # seconds that need no bar
 
 
 class Bar:
@@ -59,6 +64,13 @@ class Bar:
         """A line below the last state."""
         if self._shown:
             self._stream.write(f"{line}\n")
+
+
+def walked(items: Sequence[T], unit: str) -> Iterable[T]:
+    """The items one by one, under a bar where they take more than a moment and tqdm is installed."""
+    tqdm = _tqdm()
+    bar: Iterable[T] = items if tqdm is None else tqdm(items, unit=unit, delay=_PATIENCE, leave=False)
+    return bar
 
 
 def _beside(progress: Progress) -> str:

@@ -53,7 +53,7 @@ class KimiMagics(Magics):
         self.chat: Kimi | None = None
         """None before the first use."""
         self._runner: Runner | None = None
-        self.matcher = matcher(shell.user_ns, self._conversations)
+        self.matcher = matcher(shell, lambda: self.chat)
         self._warm = Warm(shell, settings)
         self._settings = settings
         settings.observe(self._too_late, "store")
@@ -66,10 +66,6 @@ class KimiMagics(Magics):
             self.chat = self._make()
             self._runner = Runner(self.shell, self.chat)
         return self._runner
-
-    def _conversations(self) -> tuple[str, ...]:
-        """Names for Tab: not worth making a chat for."""
-        return self.chat.conversations if self.chat is not None else ()
 
     def _too_late(self, change: Any) -> None:
         """Somebody has set what is read once, when the chat begins."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ..api import Kimi
@@ -75,7 +76,9 @@ def load(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """From the outputs of a notebook: this one, or the file that is named."""
     path = _path(words, "") if words else _own_notebook(kimi)
-    twins = read_twins(path)
+    from ..batch.progress import walked
+
+    twins = read_twins(path, partial(walked, unit="turn"))
     for problem in twins.problems:
         stage.say(problem)
     if not any(found.turns for found in twins.conversations.values()):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import (
     CompletionContext,
@@ -15,17 +15,20 @@ from IPython.core.completer import (
 
 from .names import Names
 
+if TYPE_CHECKING:
+    from ..api import Kimi
+
 _LINE = r"\s*(?:[^\s=%#'\"]+\s*=\s*)?%kimi\s"
 """`%kimi ` or `x = %kimi ` at the beginning of a line."""
 
 
 def matcher(
-    names: Mapping[str, Any], conversations: Callable[[], tuple[str, ...]]
+    shell: Any, chat: Callable[[], Kimi | None]
 ) -> Callable[[CompletionContext], SimpleMatcherResult]:
     """The matcher to register: on a `%%kimi` or `%kimi` line it offers what can stand at the cursor, and
     nothing of IPython's own.
 
-    names: the notebook's variables. conversations: gives the names of its conversations.
+    chat: gives the notebook's chat, None before its first use.
     """
 
     @context_matcher()  # type: ignore[untyped-decorator]  # IPython has no types for it
@@ -37,7 +40,7 @@ def matcher(
         from .completion import complete, complete_line
 
         text = before[magic.end() :]
-        listed, known = _known(names, conversations)
+        listed, known = Names(shell), _known(chat())
         if "%%" in magic[0]:
             found = complete(text, len(text), listed, known["NAME"])
         else:
@@ -54,17 +57,13 @@ def matcher(
     return offer
 
 
-def _known(
-    variables: Mapping[str, Any], conversations: Callable[[], tuple[str, ...]]
-) -> tuple[Mapping[str, Any], dict[str, tuple[str, ...]]]:
-    """The notebook's names, and what else is known by name: conversations, turns and jobs. Those are not
-    worth making a chat for."""
-    known = {"NAME": conversations()}
-    shell = getattr(variables.get("get_ipython"), "__self__", None)
-    if shell is None or not hasattr(shell, "user_ns_hidden"):  # the name has another value now
-        return variables, known
-    chat = getattr(shell.magics_manager.registry.get("KimiMagics"), "chat", None)
-    if chat is not None and known["NAME"]:
-        known["TURN"] = tuple(key[:6] for key in reversed(chat.conversation.turns))
-        known["JOB"] = tuple(str(job.number) for job in chat.jobs.running)
-    return Names(shell), known
+def _known(chat: Kimi | None) -> dict[str, tuple[str, ...]]:
+    """What is known by name beside variables: conversations, turns and jobs. They are not worth making a
+    chat for."""
+    if chat is None or not chat.conversations:
+        return {"NAME": ()}
+    return {
+        "NAME": chat.conversations,
+        "TURN": tuple(key[:6] for key in reversed(list(chat.conversation.turns))),
+        "JOB": tuple(str(job.number) for job in chat.jobs.running),
+    }

@@ -8,7 +8,7 @@ string comes back as it was, so the blocks stay verbatim and the hash tells when
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from .sealed import digest, parse, seal
 TWIN = "application/vnd.kimi-magic.turn+json"
 """MIME type of a twin."""
 VERSION = 1
+_Numbered = tuple[int, Any]
+"""The number of a cell, from 1, and a twin in its outputs."""
 
 
 def twin_of(turn: Turn, conversation: Conversation | None, records: Iterable[Record]) -> Json:
@@ -38,14 +40,17 @@ def twin_of(turn: Turn, conversation: Conversation | None, records: Iterable[Rec
     return {"version": VERSION, "id": turn.id, "turn": text, "sha256": sha256}
 
 
-def read_twins(path: Path) -> Found:
+def read_twins(path: Path, walked: Callable[[list[_Numbered]], Iterable[_Numbered]] = iter) -> Found:
     """The turns in a notebook's outputs, with the active path as it can be told from them. Raises
-    `StoreError` for a file that is no notebook."""
+    `StoreError` for a file that is no notebook.
+
+    walked: shows how far it has come, and yields what it is given.
+    """
     parts: dict[str, _Parts] = {}
     records: list[Record] = []
     turns: list[Turn] = []
     problems: list[str] = []
-    for number, twin in _twins_in(path):
+    for number, twin in walked(_twins_in(path)):
         try:
             whole, turn, used = _opened(twin)
         except ConversationError as error:
@@ -140,7 +145,7 @@ def _opened(twin: Any) -> tuple[Json, Turn, list[Record]]:
         raise ConversationError(f"its turn cannot be read ({error!r}); it was left out.") from None
 
 
-def _twins_in(path: Path) -> list[tuple[int, Any]]:
+def _twins_in(path: Path) -> list[_Numbered]:
     """Twins with the number of their cell, from 1."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8-sig"))
