@@ -303,6 +303,10 @@ def test_a_line_with_a_command_runs_it(note: Notebook, capsys: pytest.CaptureFix
     note.run("%kimi -- third")
     assert note.prompts[-1] == ["third"]
     assert note.kimi.conversation.name == "other"
+    note.run("%kimi status")
+    table = note.outputs.outputs[-1]["data"]["text/plain"]
+    assert "other, 1 turn" in table
+    assert "main, 0 turns" in table
     note.run("%kimi help")
     note.run("%kimi")
     printed = capsys.readouterr().out

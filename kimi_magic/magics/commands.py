@@ -54,13 +54,18 @@ def _status(kimi: Kimi, stage: Stage, words: list[str]) -> None:
         "server": server,
         "key": key,
         "model": f"{settings.model}, effort {settings.effort or 'max'}",
-        "conversation": f"{conversation.name}, {counted(len(conversation.path()), 'turn')}",
+        "conversation": _length(conversation),
+        "others": "; ".join(_length(c) for c in session.conversations.values() if c.name != session.current),
         "system prompt": conversation.system or "none",
         "replay": settings.replay,
         "recording": "off" if kimi.cassette is None else str(kimi.cassette),
         "requests so far": str(len(session.records)),
     }
-    stage.table([{"": name, "kimi_magic": value} for name, value in rows.items()], "")
+    stage.table([{"": name, "kimi_magic": value} for name, value in rows.items() if value], "")
+
+
+def _length(conversation: Conversation) -> str:
+    return f"{conversation.name}, {counted(len(conversation.path()), 'turn')}"
 
 
 def _new(kimi: Kimi, stage: Stage, words: list[str]) -> None:
