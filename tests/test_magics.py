@@ -465,6 +465,10 @@ def test_what_runs_beside_the_cells_is_counted_and_waited_for_in_words(
     assert "2 messages before" in said("%%kimi --dry-run\nHi")
     assert "no messages before" in said("%%kimi --dry-run --once\nHi")
     assert re.search(r" 1 character$", said("%%kimi --dry-run\n?"), re.MULTILINE)
+    whole, before = (
+        int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes", said("%%kimi --dry-run\nHi"))
+    )
+    assert 0 < before < whole
 
 
 def test_an_error_of_the_server_is_one_line_and_the_next_cell_works(

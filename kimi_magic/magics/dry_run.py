@@ -20,15 +20,13 @@ def dry_run(
 ) -> tuple[list[dict[str, str]], str]:
     """Rows about the parts of the request, and its JSON with long strings shortened."""
     body = plan.request.encode()
-    before = (
-        len(json.dumps(plan.request.messages[:-1], ensure_ascii=False).encode()) if plan.place.parent else 0
-    )
+    before = json.dumps(plan.request.messages[:-1], ensure_ascii=False, separators=(",", ":"))
     earlier = len(plan.request.messages) - 1
     rows = [
-        _row("whole request", counted(len(body), "byte"), f"about {counted(len(body) // 4, 'token')}"),
+        _row("whole request", counted(len(body), "byte"), f"about {counted(plan.tokens, 'token')}"),
         _row(
             f"{counted(earlier, 'message') if earlier else 'no messages'} before",
-            counted(before, "byte"),
+            counted(len(before.encode(errors="surrogatepass")) if earlier else 0, "byte"),
             _cached(plan, conversation, now),
         ),
     ]

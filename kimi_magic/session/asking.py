@@ -87,3 +87,5 @@ class Plan:
     place: Place = field(default_factory=lambda: Place(None))
     warning: str = ""
     """A line for the user about the size of the request."""
+    tokens: int = 0
+    """About how many tokens the request has (`window`)."""

@@ -176,7 +176,7 @@ class Session:
         used = self._window.tokens(request, conversation.path_to(before))
         window.check(used)
         warnings = [window.warning(used), self.purse.warning(request, used, self.price(request.model))]
-        return Plan(ask, request, place, " ".join(filter(None, warnings)))
+        return Plan(ask, request, place, " ".join(filter(None, warnings)), used)
 
     def start(self, plan: Plan) -> TurnStream:
         """The turn, about to run: iterate its `events()`."""
