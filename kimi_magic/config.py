@@ -97,7 +97,9 @@ class KimiMagic(Configurable):
         help="Show what was recorded for the same request: never, where there is something, or only that.",
     ).tag(config=True)
     replay_speed = Float(
-        1.0, min=0.0, help="Pace of replayed replies: 1 as recorded, 2 twice as fast, 0 at once."
+        1.0,
+        min=0.0,
+        help="Pace of replayed replies that are shown: 1 as recorded, 2 is twice that, 0 at once.",
     ).tag(config=True)
     cassette = Unicode("", help="A file of recordings to replay from, beside the store and notebooks.").tag(
         config=True

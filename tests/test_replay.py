@@ -411,6 +411,16 @@ def test_a_replayed_turn_runs_its_tools_and_a_miss_says_what_they_gave_now(here:
     chat.close()
 
 
+def test_a_replay_that_nobody_looks_at_takes_no_time() -> None:
+    server = Scripted([reply("Because. " * 200)])
+    chat = Kimi(KimiMagic(store="off", replay_speed=1e-6), server.client())
+    chat.ask("Why?", cell="1")
+    for cell in ("1", "2"):
+        question = asyncio.wait_for(chat.aask("Why?", cell=cell, once=True, replay="only"), 60)
+        assert asyncio.run(question).text.startswith("Because.")
+    chat.close()
+
+
 # --- a teacher's notebook -----------------------------------------------------------------------
 
 GUARD = """

@@ -148,7 +148,7 @@ class Kimi(Toolbox):
         s = self.settings
         replay = options.get("replay") or s.replay
         session, replays = self._access.session(replay), self._access.replays
-        replays.player.speed = s.replay_speed
+        replays.player.speed = 0.0  # the recorded pace is for those who look on
         ask = ask_of(content, options, s, session.current, self.as_tool)
         if replay != "off":
             session.warnings += replays.gather(self.notebook_file(), s.cassette)
@@ -157,7 +157,12 @@ class Kimi(Toolbox):
     def run(self, plan: Plan, view: View | None = None) -> Reply:
         """Run a plan. Raises the `KimiError` that ended the turn, or `Interrupted`; the turn is kept
         in either case."""
-        return self._follow(self._access.session(plan.ask.replay).start(plan), view or Silent(), by_input)
+        return self._follow(self._started(plan, view), view or Silent(), by_input)
+
+    def _started(self, plan: Plan, view: View | None) -> TurnStream:
+        if view is not None or self.audience:
+            self._access.replays.player.speed = self.settings.replay_speed
+        return self._access.session(plan.ask.replay).start(plan)
 
     def begin(
         self,
@@ -173,7 +178,7 @@ class Kimi(Toolbox):
         process ends, what has arrived is kept."""
         if not self.jobs.used:
             atexit.register(self.jobs.stop)
-        stream, shown = self._access.session(plan.ask.replay).start(plan), view or Silent()
+        stream, shown = self._started(plan, view), view or Silent()
         shown.update(Progress((), 0.0, plan.request.model, queued=stream.is_queued))
 
         def follow(stream: TurnStream) -> Reply:
