@@ -76,7 +76,7 @@ def test_a_cell_that_runs_again_in_the_middle_marks_the_ones_below(front: FrontE
     assert prompts(front) == ["One is red.", "Two is yellow.", "Three is green."]
 
 
-def test_a_copy_of_a_notebook_restores_from_its_own_outputs(front: FrontEnd) -> None:
+def test_a_copy_of_a_notebook_goes_on_from_its_own_outputs(front: FrontEnd) -> None:
     name = front.open([*CELLS, "%kimi restore"])
     run(front, 0, 1, 2, 3)
     front.command("docmanager:save")
@@ -85,9 +85,24 @@ def test_a_copy_of_a_notebook_restores_from_its_own_outputs(front: FrontEnd) -> 
     front.reopen(copy)
     front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
     run(front, 0)
-    assert prompts(front) == []
+    assert prompts(front) == PROMPTS
     run(front, 5)
     expect(front.output(5).get_by_text(f"restored from {copy}: 3 turns")).to_be_visible()
     assert prompts(front) == PROMPTS
     run(front, 2)
     assert prompts(front) == PROMPTS[:2]
+
+
+def test_a_new_notebook_under_the_name_of_a_renamed_one_begins_afresh(front: FrontEnd) -> None:
+    name = front.open(CELLS)
+    run(front, 0, 1, 2, 3)
+    front.command("docmanager:save")
+    renamed = f"renamed {name}"
+    (front.server.notebooks / name).rename(front.server.notebooks / renamed)
+    front.open(CELLS, name)
+    run(front, 0)
+    assert prompts(front) == []
+    front.reopen(renamed)
+    front.page.wait_for_function("() => front().status() === 'idle'", timeout=60_000)
+    run(front, 0)
+    assert prompts(front) == PROMPTS
