@@ -16,12 +16,13 @@ from ..errors import OptionError
 from ..render import money, one_line
 from ..render.usage import added
 from ..usage import Record
-from .carrying import shortened
 from .reading import parse_line
-from .stage import Stage
+from .stage import Stage, shortened
 
 _BADGE = re.compile(r"\A\*[^*\n]+\*[^\n]*\n\n")
 """The paragraph in which the simulator says what it is, and repeats the prompt."""
+_LOOKED_AT = 200
+"""Characters of a reply of which the first 48 are shown: links and tables lose many."""
 
 
 def history(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -47,7 +48,8 @@ def _reply(turn: Turn) -> str:
     """The error, or the reply's first words without markup."""
     if turn.error:
         return shortened(turn.error)
-    return shortened(one_line(_BADGE.sub("", turn.text) if turn.simulated else turn.text))
+    text = _BADGE.sub("", turn.text) if turn.simulated else turn.text
+    return shortened(one_line(text[:_LOOKED_AT]))
 
 
 def _used(records: Sequence[Record]) -> dict[str, str]:

@@ -55,7 +55,7 @@ def clean(text: str) -> str:
 
     Two halves of a surrogate pair become their character; what else is harmful becomes U+FFFD.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():  # none of those characters is
         return text
     text = _NEWLINE.sub("\n", text)
     if _SURROGATE.search(text):

@@ -46,8 +46,14 @@ def plain_text(text: str) -> str:
     return clean(text)
 
 
+_MARKUP = re.compile(r"[^\w\s.,;:?'\"()%/]|_|^\s*\d|\n\s|://|www", re.MULTILINE)
+"""What may be markup: anything but words, and their usual punctuation within a line."""
+
+
 def one_line(text: str) -> str:
     """The words of a markdown text in one line, without its markup."""
+    if _MARKUP.search(text) is None:  # as the beginnings of most replies are
+        return " ".join(text.split())
     groups, _ = parse(text)
     blocks = [_words(token) for group in groups for token in group]
     return " ".join(" ".join(blocks).split())

@@ -62,18 +62,22 @@ def table_text(rows: Rows, caption: str = "") -> str:
     if not rows:
         return caption
     lines = [[clean(v).replace("\n", " ") for v in line] for line in (rows[0], *(r.values() for r in rows))]
-    widths = [max(_width(line[n]) for line in lines) for n in range(len(rows[0]))]
+    sizes = [[_width(cell) for cell in line] for line in lines]
+    widths = [max(column) for column in zip(*sizes, strict=True)]
     table = [
         "  ".join(
-            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
+            cell + " " * (width - size) for cell, size, width in zip(line, own, widths, strict=True)
         ).rstrip()
-        for line in lines
+        for line, own in zip(lines, sizes, strict=True)
     ]
     table.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join([caption, *table] if caption else table)
 
 
+_MAYBE_WIDE = re.compile("[\u1100-\U0010ffff]")
+
+
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in _MAYBE_WIDE.findall(text))

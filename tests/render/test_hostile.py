@@ -21,6 +21,7 @@ hostile = st.lists(st.sampled_from(PIECES), max_size=6).flatmap(
 )
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+PRINTABLE = "".join(c for c in map(chr, range(0x110000)) if c.isprintable())
 SGR = re.compile("\x1b\\[0?(;[0-9]+)*m")
 
 COMMON = MarkdownIt("commonmark", {"html": True})
@@ -133,3 +134,8 @@ def test_the_sanitiser_alone_stops_what_the_renderer_never_makes():
     assert (
         sanitise('<div style="overflow-x:auto;color:red">x</div>') == '<div style="overflow-x:auto">x</div>'
     )
+
+
+def test_no_character_that_prints_would_be_obeyed():
+    """So such text is published as it is, without a closer look."""
+    assert FORBIDDEN.search(PRINTABLE) is None

@@ -5,7 +5,7 @@ from allowlist import text_of
 from cases import COMMONMARK, read
 from markdown_it import MarkdownIt
 
-from kimi_magic.render import plain_text, render_markdown, safe_markdown
+from kimi_magic.render import one_line, plain_text, render_markdown, safe_markdown
 
 READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 MATH = [source for source, _ in read("math.txt", 2).values()]
@@ -65,3 +65,18 @@ def test_all_fences_are_longer_than_any_run_of_backticks_in_code():
 def test_plain_text_is_the_source_without_what_a_terminal_obeys():
     assert plain_text("**a**\r\nb\x1b[31m\u202e\ud83d\ude00\ud83d") == "**a**\nb\ufffd[31m\ufffd😀\ufffd"
     assert plain_text("甲\u2028乙\u2029丙 👩‍🔬") == "甲\u2028乙\u2029丙 👩‍🔬"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ('Plain words, (mostly) of 50%: yes?\nAnd "more".', 'Plain words, (mostly) of 50%: yes? And "more".'),
+        ("It _is_ **so**, says `x`.", "It is so, says x."),
+        ("1. One\n2. Two", "One Two"),
+        ("# Head\n\nBody", "Head Body"),
+        ("  indented [link](https://a.org)", "indented link"),
+        ("中文，也行。", "中文，也行。"),
+    ],
+)
+def test_one_line_has_the_words_without_their_markup(source, line):
+    assert one_line(source) == line
