@@ -150,7 +150,7 @@ def test_a_cell_that_runs_again_in_the_middle_marks_what_came_after(note: Notebo
     assert note.path_now == ["Cell a?", "Cell b, edited?"]
     old = list(note.kimi.conversation.turns.values())[1].id[:6]
     assert f"The earlier turn of this cell was replaced; %kimi use {old} brings it back." in note.reads("b")
-    assert "A later turn left the conversation: run its cell again" in note.reads("b")
+    assert "A later turn is stale: run its cell again" in note.reads("b")
     for kind in ("text/html", "text/plain", "text/markdown"):
         assert "Stale: a turn before this one was asked again" in note.shown.cells["c"][0]["data"][kind]
     assert "Stale" not in note.reads("a")

@@ -31,8 +31,6 @@ from kimi_magic.store import TWIN, read_twins, twin_of
 from kimi_magic.transports import SimulatorTransport
 from kimi_magic.wire import ImageBlock, TextBlock
 
-LOST = "lost"
-
 
 class Chat:
     """One notebook over several kernels and machines, always asking the same server."""

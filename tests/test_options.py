@@ -179,7 +179,7 @@ LONG = tuple(f"--{option.name}" for option in OPTIONS)
         ("--nope --", 9, ()),
     ],
 )
-def test_tab_offers(line: str, start: int, matches: tuple[str, ...]) -> None:
+def test_tab_offers_what_can_stand_there(line: str, start: int, matches: tuple[str, ...]) -> None:
     assert complete(line, len(line), NAMES, ["main", "side talk"]) == Completion(start, matches)
 
 

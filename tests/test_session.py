@@ -75,11 +75,6 @@ def fail(chat: Session, prompt: str = "?", **more: Any) -> KimiError:
     return caught.value
 
 
-def is_a(kind: str) -> Callable[[Any], bool]:
-    """An event of this type, or a delta of it."""
-    return lambda event: kind in (event.type, getattr(event, "delta", {}).get("type"))
-
-
 def simulated() -> AsyncClient:
     return AsyncClient("key", "http://sim.test", transport=SimulatorTransport(Simulator(speed=0)))
 

@@ -145,7 +145,7 @@ def test_case_whole_bytewise_and_with_junk_after_it(name: str) -> None:
 
 @given(st.data())
 @settings(deadline=None, max_examples=200)
-def test_case_cut_anywhere(data: st.DataObject) -> None:
+def test_case_cut_anywhere_gives_the_same(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(CASES))
     status, headers, body = split(name)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(body)), max_size=12)))

@@ -6,6 +6,7 @@ asking    the options of a question
 audience  who shows the chat beside the cell
 reply     `Reply`: what came of one question, and how it is shown
 connect   settings → client, or the embedded simulator
+moves     a notebook's file and the store's label for it, where they have parted
 replays   recordings that answer again
 toolbox   functions as tools
 """

@@ -16,7 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 from ..errors import PromptError
-from ..prompt.template import Placeholder, placeholders, resolve
+from ..prompt.lookup import resolve
+from ..prompt.template import Placeholder, placeholders
 
 PLAIN = "item"
 """The name of a plain value, where the template has none for it."""

@@ -1,5 +1,6 @@
 """`Client` and `AsyncClient`: thin drivers that pump `retry` and `stream` over httpx.
 
+defaults  which server, where a client was not told everything
 hosts     base URLs in all spellings
 exchange  what both drivers share: the HTTP request, the reply, foreign errors made ours
 streams   one reply as it comes, blocking and async

@@ -5,7 +5,9 @@
     static     a notebook's outputs: HTML in segments, then one finished output
     live       a widget that gets only what is new (deltas), then the same finished output
     terminal   text as it comes
+    deltas     what is new, as messages; growing, waiting: a text, and the line before there is any
     several    one reply in several places
+    confirm    asks the user whether a tool may run
     outputs    the only place that talks to IPython's display machinery
 
 A view shows values (`Progress`, then an `Ending`); how often is its own business, since what an

@@ -1,15 +1,19 @@
 """`%%kimi` and `%kimi`: parse, call down, complete. The only module that registers with IPython.
 
-    options, words   the cell language
+    options, values  the options of a cell, and what their values may be
+    reading, words   a line → options and prompt
     running          what a cell and a line do
-    completion       what Tab offers
-    tab              its hook in IPython
+    named, names     the functions, types and variables of the notebook
+    dry_run          the request, shown instead of sent
+    commands, help   the subcommands: their table, and what is said about them
+    branching, carrying, history, showing, background, money, fix, status, health
+                     what they do
+    stage, notes     where replies and tables are shown, and what is said under them
+    failures, hidden the last exception of the notebook, and what of it is secret
+    completion, tab  what Tab offers, and its hook in IPython
+    cells            which cell a magic runs in
     warm             what the first cell needs, imported while it is written
     verbatim         the hooks that keep a prompt as it was written
-    commands         `%kimi status` and the like
-    cells, notebook  which cell of which notebook a magic runs in
-    stage, notes     where replies and tables are shown, and what is said under them
-    dry_run          the request, shown instead of sent
 
 Both magics are `no_var_expand`: IPython's own expansion of `$x` and `{x}` would damage prompts.
 Loading is quick: what asking needs is imported while the kernel waits, and at the latest when something

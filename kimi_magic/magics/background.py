@@ -10,8 +10,7 @@ from ..api import Kimi, Reply
 from ..counts import counted
 from ..errors import Interrupted, KimiError, OptionError
 from ..session import Job
-from .carrying import shortened
-from .stage import Stage
+from .stage import Stage, shortened
 
 
 def panel(kimi: Kimi, stage: Stage, words: Sequence[str]) -> Any:

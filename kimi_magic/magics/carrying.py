@@ -1,4 +1,4 @@
-"""Subcommands that carry conversations: branches, system, compact, save, load, restore, record, replay.
+"""Subcommands that carry conversations: system, compact, save, load, restore, record, replay.
 
 All paths are those of the kernel; `~` is the home folder. Every one of them changes only what goes
 on from here: turns that were there stay in `%kimi history`.
@@ -19,22 +19,6 @@ from ..paths import user_path
 from ..store import check_ours, export, load_conversation, read_twins
 from ..transports import read_cassette
 from .stage import Stage
-
-
-def branches(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
-    """The ways that the conversation went, each by its last turn."""
-    conversation = kimi.conversation
-    rows = [
-        {
-            "turn": turn.id[:6],
-            "active": "yes" if turn.id == conversation.head else "",
-            "turns": str(len(conversation.path_to(turn.id))),
-            "last prompt": shortened(turn.prompt),
-            "time": turn.time.astimezone().strftime("%Y-%m-%d %H:%M"),
-        }
-        for turn in conversation.branches()
-    ]
-    stage.table(rows, f"Conversation {conversation.name}: %kimi use TURN goes on from another branch.")
 
 
 def system(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -139,9 +123,3 @@ def _path(words: Sequence[str], usage: str) -> Path:
     if not words:
         raise OptionError("A file is needed.", hint=usage)
     return user_path(" ".join(words).strip("\"'"))
-
-
-def shortened(text: str, width: int = 48) -> str:
-    """One line of at most `width` characters."""
-    line = " ".join(text[: 8 * width].split())  # more is not worth looking at
-    return line if len(line) <= width else f"{line[: width - 1]}…"

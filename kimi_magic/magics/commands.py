@@ -9,15 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..api import Kimi
-from ..conversation import Conversation, Turn
-from ..counts import counted
 from ..errors import OptionError
-from ..keys import SET_A_KEY
-from . import background, carrying, health, help, history, money, showing
+from . import background, branching, carrying, health, help, history, money, showing, status
 from . import fix as fixing
-from .carrying import shortened as _short
-from .stage import Stage
-from .words import quote
+from .stage import Stage, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,111 +34,6 @@ class Command:
         return self.usage.split()[1:]
 
 
-def _status(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    session = kimi.session
-    client, conversation = session.client, session.conversation()
-    key = f"set, from {client.key_source}" if client.key_source else "none"
-    settings = kimi.settings
-    if settings.replay == "only":
-        server, key = "recordings only (nothing is asked)", "none is needed"
-    elif kimi.simulated:
-        server, key = "the embedded simulator (no model is asked)", f"none. {SET_A_KEY}"
-    else:
-        server = ", then ".join(client.base_urls)
-    rows = {
-        "server": server,
-        "key": key,
-        "model": f"{settings.model}, effort {settings.effort or 'max'}",
-        "conversation": _length(conversation),
-        "others": "; ".join(_length(c) for c in session.conversations.values() if c.name != session.current),
-        "system prompt": conversation.system or "none",
-        "replay": settings.replay,
-        "recording": "off" if kimi.cassette is None else str(kimi.cassette),
-        "requests so far": str(len(session.records)),
-    }
-    stage.table([{"": name, "kimi_magic": value} for name, value in rows.items() if value], "")
-
-
-def _length(conversation: Conversation) -> str:
-    return f"{conversation.name}, {counted(len(conversation.path()), 'turn')}"
-
-
-def _new(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    conversation = kimi.conversation
-    kimi.session.change(conversation.fresh())
-    stage.say(
-        f"Conversation {conversation.name!r} begins afresh; its turns so far"
-        f" ({len(conversation.path()):,}) stay in %kimi history."
-    )
-
-
-def _undo(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    conversation = kimi.conversation
-    kimi.session.change(conversation.undo())
-    gone = conversation.path()[-1]
-    stage.say(
-        f"Turn {gone.id[:6]} left the conversation: {_short(gone.prompt)!r}."
-        f" %kimi use {gone.id[:6]} undoes this."
-    )
-
-
-def _use(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    """A turn, by the first letters of its id, or a conversation by its name."""
-    quoted = re.fullmatch(r"""(["'])(.+)\1""", " ".join(words))
-    name = quoted[2] if quoted else " ".join(words)
-    if not name or (len(words) > 1 and not quoted):
-        raise OptionError(
-            "%kimi use needs one thing, a turn or a conversation.", hint="%kimi history lists the turns."
-        )
-    turn = _turn_named(kimi.conversation, name)
-    if turn is not None and name not in kimi.conversations:
-        kimi.session.change(kimi.conversation.use(turn.id))
-        stage.say(f"The conversation goes on from turn {turn.id[:6]}: {_short(turn.prompt)!r}.")
-        return
-    is_new = _check_name(kimi, name)
-    kimi.session.conversation(name)
-    kimi.session.current = name
-    turns = "it is new" if is_new else f"it has {counted(len(kimi.conversation.path()), 'turn')}"
-    stage.say(
-        f"Cells without -c are in conversation {name!r} until the kernel restarts; {turns}."
-        f" -c {quote(name)} in a cell stays with the cell."
-    )
-
-
-def _turn_named(conversation: Conversation, word: str) -> Turn | None:
-    found = [turn for turn in conversation.turns.values() if turn.id.startswith(word)]
-    return found[0] if len(word) >= 4 and len(found) == 1 else None
-
-
-def _check_name(kimi: Kimi, name: str) -> bool:
-    """Whether no conversation has the name yet. Raises `OptionError` for one that is nearly something."""
-    if name in kimi.conversations:
-        return False
-    is_id = re.fullmatch(r"[0-9a-f]{4,16}", name) is not None
-    turns = [turn.id[: max(6, len(name))] for turn in kimi.conversation.turns.values()] if is_id else []
-    near = difflib.get_close_matches(name, [*turns, *kimi.conversations], n=1, cutoff=0.75)
-    if near or is_id:
-        meant = f"Did you mean {near[0]}? " if near else ""
-        raise OptionError(
-            f"There is no turn and no conversation {name!r}.",
-            hint=f"{meant}%kimi history lists the turns; -c {quote(name)} begins a conversation.",
-        )
-    return True
-
-
-def _tools(kimi: Kimi, stage: Stage, words: list[str]) -> None:
-    rows = [
-        {
-            "tool": tool.name,
-            "what it does": _short(tool.description),
-            "parameters": ", ".join(tool.input_schema.get("properties", ())),
-            "asks first": "yes" if tool.confirm else "",
-        }
-        for tool in sorted(kimi.tools.values(), key=lambda tool: tool.name)
-    ]
-    stage.table(rows, f"Registered with @kimi.tool: {len(rows)}. -t also takes the name of any function.")
-
-
 def _help(kimi: Kimi, stage: Stage, words: list[str]) -> None:
     stage.say(help.text(described(), *words))
 
@@ -155,7 +45,7 @@ COMMANDS: dict[str, Command] = {
     "status": Command(
         "status",
         "server, key, model, conversation",
-        _status,
+        status.status,
         also=("info", "model", "key", "server", "config"),
     ),
     "doctor": Command(
@@ -179,19 +69,19 @@ COMMANDS: dict[str, Command] = {
     "new": Command(
         "new",
         "begin the conversation afresh; the turns so far are kept",
-        _new,
+        branching.new,
         also=("clear", "reset", "restart", "forget"),
     ),
     "undo": Command(
         "undo",
         "take the last turn out of the conversation",
-        _undo,
+        branching.undo,
         also=("delete", "remove", "pop", "back", "revert"),
     ),
     "use": Command(
         "use TURN|NAME",
         "go on from that turn, or in the conversation of that name",
-        _use,
+        branching.use,
         also=("switch", "conversations", "checkout", "goto"),
     ),
     "compact": Command(
@@ -200,7 +90,9 @@ COMMANDS: dict[str, Command] = {
         carrying.compact,
         also=("summary", "summarize", "summarise", "compress"),
     ),
-    "branches": Command("branches", "the ways that the conversation went", carrying.branches, also=("tree",)),
+    "branches": Command(
+        "branches", "the ways that the conversation went", branching.branches, also=("tree",)
+    ),
     "system": Command(
         "system …", 'the system prompt that stays: show it, set it; "" for none', carrying.system
     ),
@@ -248,7 +140,7 @@ COMMANDS: dict[str, Command] = {
         also=("explain", "error", "repair"),
     ),
     "code": Command("code N", "the last reply's code, or its N-th block, into the next cell", fixing.code),
-    "tools": Command("tools", "the functions that @kimi.tool registered", _tools, also=("functions",)),
+    "tools": Command("tools", "the functions that @kimi.tool registered", status.tools, also=("functions",)),
     "usage": Command(
         "usage …",
         "tokens and cost of each request; --by day|model|conversation|notebook, --since 7d, --all, --plot,"
@@ -288,7 +180,7 @@ def find(line: str) -> Command | None:
         if len(words) - 1 > len(takes) and "…" not in command.usage:
             raise OptionError(
                 f"%kimi {words[0]} takes {f'only {takes[0]}' if takes else 'nothing'} behind it.",
-                hint=f"To ask the model: %kimi -- {_short(line)}",
+                hint=f"To ask the model: %kimi -- {shortened(line)}",
             )
         return command
     if len(words) == 1:

@@ -12,8 +12,7 @@ from typing import Any
 from ..api import Kimi
 from ..errors import OptionError
 from ..wire import TextBlock
-from .carrying import shortened
-from .stage import Stage
+from .stage import Stage, shortened
 
 _PYTHON = ("python", "py", "python3", "ipython", "ipython3", "pycon")
 _FENCE = re.compile(

@@ -202,7 +202,7 @@ def overview(commands: Commands) -> str:
             describe_options(),
             "",
             "%kimi some question          ask on one line",
-            *(f"  %kimi {usage:<16} {does}" for usage, does in commands.values()),
+            *(line for usage, does in commands.values() for line in _row(f"%kimi {usage}", does)),
             "",
             "%kimi help TOPIC             more on one thing:",
             *(f"  {name:<14} {topic.title}" for name, topic in TOPICS.items()),

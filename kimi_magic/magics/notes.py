@@ -36,9 +36,7 @@ def notes(states: Mapping[str, str], turn: Turn, place: Place) -> tuple[str, ...
         lines.append(f"The earlier turn of this cell was replaced; %kimi use {old} brings it back.")
     waiting = [t for t in place.stale if states.get(t.id) == "stale"]
     if len(waiting) == 1:
-        lines.append("A later turn left the conversation: run its cell again to have it back.")
+        lines.append("A later turn is stale: run its cell again to have it back.")
     elif waiting:
-        lines.append(
-            f"{len(waiting)} later turns left the conversation: run their cells again to have them back."
-        )
+        lines.append(f"{len(waiting)} later turns are stale: run their cells again to have them back.")
     return tuple(lines)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..api import Kimi
 from ..conversation import Conversation, Turn
 from ..errors import ConversationError, OptionError
+from .branching import turn_named
 from .stage import Stage
 
 
@@ -25,9 +26,9 @@ def _chosen(conversation: Conversation, word: str) -> Turn:
         return path[-1]
     if word.isascii() and word.isdigit() and 0 < int(word[:9]) <= len(path):
         return path[int(word[:9]) - 1]
-    found = [turn for key, turn in conversation.turns.items() if key.startswith(word)]
-    if len(word) >= 4 and len(found) == 1:
-        return found[0]
+    named = turn_named(conversation, word)
+    if named is not None:
+        return named
     what = f"no reply {word}" if word else "no reply yet"
     raise ConversationError(
         f"There is {what} in conversation {conversation.name!r}.", hint="%kimi history lists them."

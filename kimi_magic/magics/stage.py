@@ -28,6 +28,8 @@ from ..usage import Record
 from .failures import Failures
 from .notes import notes
 
+LINE = 48  # characters of a prompt, in a table or a sentence
+
 
 @dataclass(slots=True)
 class _Shown:
@@ -67,7 +69,7 @@ class Stage:
     """Makes views, and remembers what they showed. session: gives the session, made on first use."""
 
     def __init__(self, shell: Any, settings: KimiMagic, session: Callable[[], Session]) -> None:
-        self.shell = self._shell = shell
+        self.shell = shell
         self.failures = Failures(shell)
         """The last exception of the notebook."""
         self._settings = settings
@@ -85,14 +87,14 @@ class Stage:
     def close(self) -> None:
         """Listen to the shell no more, and leave no widget open."""
         for event, listener in self._listeners.items():
-            self._shell.events.unregister(event, listener)
+            self.shell.events.unregister(event, listener)
         self._front_end.close()
         self.failures.close()
 
     @property
     def display(self) -> tuple[str, str]:
         """What `how_shown` says of this front end."""
-        return how_shown(self._settings, self._shell, widgets=self._front_end.works)
+        return how_shown(self._settings, self.shell, widgets=self._front_end.works)
 
     @property
     def is_terminal(self) -> bool:
@@ -109,7 +111,7 @@ class Stage:
                 lambda ending: closing_lines(self._view_of(ending, self._warnings(ending), background)),
                 at_end=background,
             )
-        outputs = ShellOutputs(self._shell)
+        outputs = ShellOutputs(self.shell)
 
         def final(ending: Ending) -> dict[str, Any]:
             return self._final(ending, view.display_id, background)
@@ -133,7 +135,7 @@ class Stage:
             now = (*shown.warnings, *notes(self._states[name], shown.turn, shown.place))
             if now != shown.view.notes:
                 shown.view = replace(shown.view, notes=now)
-                ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
+                ShellOutputs(self.shell).update(self._bundle(shown), shown.display_id)
 
     def _changes(self, name: str) -> set[str]:
         """The turns of a conversation that something has become of since the last look."""
@@ -149,7 +151,7 @@ class Stage:
         """Send the output of a turn once more."""
         shown = self._shown.get(turn.id)
         if shown is not None:
-            ShellOutputs(self._shell).update(self._bundle(shown), shown.display_id)
+            ShellOutputs(self.shell).update(self._bundle(shown), shown.display_id)
 
     def show_stored(self, turn: Turn, conversation: Conversation, records: Sequence[Record]) -> None:
         """An output of its own for a turn of a conversation: what was shown of it, as far as this kernel
@@ -166,7 +168,7 @@ class Stage:
             print(terminal.feed(text(view) + "\n" + lines) + terminal.close())
             return
         twin = twin_of(turn, conversation, view.records)
-        self._shell.display_pub.publish(data={**bundle(view), TWIN: twin}, metadata={})
+        self.shell.display_pub.publish(data={**bundle(view), TWIN: twin}, metadata={})
 
     def _final(self, ending: Ending, display_id: str, background: bool) -> dict[str, Any]:
         """The mimebundle to save of a reply that ended."""
@@ -209,7 +211,7 @@ class Stage:
             print(table_text(rows, caption))
         else:
             data = {"text/html": table_html(rows, caption), "text/plain": table_text(rows, caption)}
-            self._shell.display_pub.publish(data=data, metadata={})
+            self.shell.display_pub.publish(data=data, metadata={})
 
     def picture(self, png: bytes, text: str) -> None:
         """A picture; in a terminal, and for those who cannot see it, the text."""
@@ -217,8 +219,14 @@ class Stage:
             print(f"{text}: a terminal shows no pictures.")
             return
         data = {"image/png": b64encode(png).decode("ascii"), "text/plain": text}
-        self._shell.display_pub.publish(data=data, metadata={})
+        self.shell.display_pub.publish(data=data, metadata={})
 
     def say(self, text: str) -> None:
         """Lines of plain text."""
         print(text)
+
+
+def shortened(text: str) -> str:
+    """One line of at most `LINE` characters."""
+    line = " ".join(text[: 8 * LINE].split())  # more is not worth looking at
+    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"

@@ -3,7 +3,8 @@
 `expand` gives a `Prompt`: the blocks to send, and the record of its parts, so that the size of what
 goes out is known before it goes. `attach` puts files and images ahead of it.
 
-    template      the language of `{{ … }}`           expansion   a template with its values put in
+    template      the language of `{{ … }}`           lookup      the value that one names
+    expansion     a template with its values put in   parts, fit  what goes out, and how much of it
     values        a value → text or images            listing, frames, arrays: its kinds
     pictures      anything that shows a picture → an image block, within limits
     images, raster   figures drawn as PNG; pixels, with Pillow

@@ -24,9 +24,10 @@ from ..paths import user_path
 from ..wire import ImageBlock, TextBlock
 from .expansion import expand_text
 from .files import FILE_BUDGET, file_text, read_file
+from .lookup import resolve
 from .parts import Part, Prompt, joined, part_of
 from .pictures import LIMITS, ImageLimits, image_block
-from .template import Placeholder, placeholder_at, resolve
+from .template import Placeholder, placeholder_at
 from .values import Inserted
 
 CLIPBOARD = "clipboard"

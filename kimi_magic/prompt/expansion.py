@@ -12,9 +12,10 @@ from dataclasses import replace
 from ..errors import PromptError
 from ..wire import ImageBlock
 from .fit import BUDGET
+from .lookup import resolve, said
 from .parts import Part, Prompt, joined, part_of
 from .pictures import LIMITS, ImageLimits
-from .template import Placeholder, placeholders, resolve, said
+from .template import Placeholder, placeholders
 from .values import Inserted, clean, insert
 
 

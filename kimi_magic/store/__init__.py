@@ -1,11 +1,12 @@
 """What outlives a kernel: the one module that knows SQLite and file formats.
 
 place        where the state lives
-database     conversations and the ledger in one SQLite file, one durable write a turn
+connection   one SQLite file: opened when it is used, changed in whole transactions
+database     conversations and the ledger in it, one durable write a turn
 money        its queries about usage, prices, budgets and batches
 migrations   the schema, step by step, each step by its name
 twins        turns that travel in the outputs of a notebook
-found        what the two above give back
+found        what the database and the twins give back
 sealed       JSON text with its hash
 files        a conversation as a JSON file, as markdown, as a Python script
 """

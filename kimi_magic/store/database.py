@@ -3,13 +3,10 @@
 Rules:
 
 - a turn, the new head and the turn's usage records are one transaction, flushed to disk before it
-  is said to be kept (WAL with `synchronous=FULL`): a kill at any moment leaves a turn whole or out;
+  is said to be kept: a kill at any moment leaves a turn whole or out;
 - any number of kernels may write: each write waits its turn, and nothing is overwritten but the
   head. `keep` says when another kernel has moved the head meanwhile; the turns of both are there;
-- a turn is stored as its JSON with the hash of it: `verify` finds what was changed behind our back;
-- the file and its folder are the user's alone (modes 0600 and 0700);
-- the file is opened at each use until that succeeds: a folder that cannot be written now may be
-  writable later. A forked process opens it anew.
+- a turn is stored as its JSON with the hash of it: `verify` finds what was changed behind our back.
 
 Every failure is a `StoreError` of one line.
 """
@@ -17,12 +14,8 @@ Every failure is a `StoreError` of one line.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -30,18 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from ..conversation import Conversation, Turn
-from ..errors import ConversationError, StoreError
+from ..errors import ConversationError
 from ..usage import Budget, PriceVersion, Record, Selection
 from ..wire import Message
 from . import money
+from .connection import Connection
 from .found import Found, newest, rooted
-from .migrations import MIGRATIONS
 from .sealed import digest, parse, seal
-
-BUSY = 10.0  # seconds to wait for another kernel's write
-_ELSEWHERE = "The notebook goes on in memory and writes it when it can; KIMI_MAGIC_HOME names another folder."
-_LOST: list[sqlite3.Connection | None] = []
-"""Connections of a parent process: to close one here would release its locks there."""
 
 
 class Store:
@@ -50,12 +38,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._versions: dict[tuple[str, str], int] = {}  # as this kernel last saw or wrote them
-        self._begin()
-
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._db: sqlite3.Connection | None = None
-        self._process = os.getpid()
+        self._connection = Connection(path)
 
     # --- conversations ---
 
@@ -63,7 +46,7 @@ class Store:
         """The conversations of a notebook and its usage records, oldest first."""
         conversations: dict[str, Conversation] = {}
         problems: list[str] = []
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             for number, name, head, undone, system, version in db.execute(
                 "SELECT id, name, head, undone, system, version FROM conversations WHERE notebook = ?",
                 (notebook,),
@@ -90,7 +73,7 @@ class Store:
         """Store new turns, the conversation's head and the records, all or nothing. True where
         another kernel has written to the conversation since this one last did."""
         name = conversation.name
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             row = db.execute(
                 "SELECT version FROM conversations WHERE notebook = ? AND name = ?", (notebook, name)
             ).fetchone()
@@ -105,14 +88,14 @@ class Store:
 
     def knows(self, notebook: str) -> bool:
         """Whether there is a conversation of this notebook."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             found = db.execute("SELECT 1 FROM conversations WHERE notebook = ?", (notebook,)).fetchone()
         return found is not None
 
     def home(self, turns: Iterable[str]) -> str | None:
         """The notebook that has all these turns; the one that began last where several have."""
         wanted = sorted(set(turns))
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             found = db.execute(
                 "SELECT c.notebook FROM conversations c JOIN turns t ON t.conversation = c.id"
                 " WHERE t.id IN (SELECT value FROM json_each(?)) GROUP BY c.notebook"
@@ -123,7 +106,7 @@ class Store:
 
     def rename(self, old: str, new: str) -> None:
         """Let all that a notebook has stand under another name, which has nothing yet."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             for change in (
                 "UPDATE conversations SET notebook = :new WHERE notebook = :old",
                 "UPDATE budgets SET notebook = :new WHERE notebook = :old",
@@ -134,61 +117,61 @@ class Store:
 
     def keep_records(self, notebook: str, records: Iterable[Record]) -> None:
         """Store records of a notebook that belong to no conversation (`--once`)."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             money.put_records(db, notebook, records)
 
     def unknown(self, records: Iterable[Record]) -> list[Record]:
         """Those of the records that no notebook has paid for here."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return money.unknown(db, records)
 
     def records(self, selection: Selection | None = None) -> tuple[Record, ...]:
         """The usage records of all notebooks, or of a selection, oldest first."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return tuple(money.find_records(db, selection or Selection()))
 
     # --- prices, budgets, batches ---
 
     def spent(self, budget: Budget, notebook: str | None, now: datetime) -> Decimal:
         """What counts against a budget so far, in all kernels; notebook: only there."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return money.spent(db, budget, notebook, now)
 
     def prices(self) -> list[PriceVersion]:
         """All versions of the prices that were set."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return money.find_prices(db)
 
     def keep_price(self, version: PriceVersion) -> None:
         """Add a version of a price."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             money.put_price(db, version)
 
     def drop_prices(self, model: str) -> None:
         """Forget the prices of a model that were set."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             money.drop_prices(db, model)
 
     def budgets(self, notebook: str) -> list[Budget]:
         """The budgets that hold for a notebook."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return money.find_budgets(db, notebook)
 
     def keep_budget(self, notebook: str, budget: Budget | None, per: str) -> None:
         """Set the budget of a period for this notebook, or for all; None takes it away."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             money.put_budget(db, notebook, budget, per)
 
     def batch(self, name: str) -> dict[str, Message]:
         """The replies of a batch, by the fingerprint of their requests."""
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             return money.find_replies(db, name)
 
     def keep_batch(
         self, name: str, replies: Mapping[str, Message], notebook: str, records: Iterable[Record]
     ) -> None:
         """Store replies of a batch and the usage of its notebook, all or nothing."""
-        with self._transaction("IMMEDIATE") as db:
+        with self._connection.transaction("IMMEDIATE") as db:
             money.put_replies(db, name, replies)
             money.put_records(db, notebook, records)
 
@@ -197,7 +180,7 @@ class Store:
     def verify(self) -> list[str]:
         """What is wrong with the file, a line each; empty where all is well."""
         problems: list[str] = []
-        with self._transaction("DEFERRED") as db:
+        with self._connection.transaction("DEFERRED") as db:
             (state,) = db.execute("PRAGMA integrity_check").fetchone()
             if state != "ok":
                 problems.append(f"The database is damaged: {state}.")
@@ -210,101 +193,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file; a further use opens it again."""
-        if self._process != os.getpid():
-            self._forget()
-            return
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-            self._db = None
-
-    def __del__(self) -> None:
-        """Nobody holds it any more: the file is closed, and not left to be found open."""
-        self.close()
-
-    def _forget(self) -> None:
-        """In a forked process the connection is the parent's, and the lock may be held for ever."""
-        _LOST.append(self._db)
-        self._begin()
-
-    def _connection(self) -> sqlite3.Connection:
-        if self._db is None:
-            with suppress(FileExistsError):  # what is there and no folder fails in the next line
-                self.path.parent.mkdir(mode=0o700, parents=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get its mode
-            db = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-            try:
-                _to_wal(db)
-                db.execute("PRAGMA synchronous=FULL")
-                self._migrate(db)
-            except BaseException:
-                db.close()
-                raise
-            self._db = db
-        return self._db
-
-    def _migrate(self, db: sqlite3.Connection) -> None:
-        if _applied(db) != set(MIGRATIONS):
-            with _in_transaction(db, "IMMEDIATE"):  # another kernel may be doing the same
-                db.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
-                applied = _applied(db)
-                newer = sorted(applied - set(MIGRATIONS))
-                if newer:
-                    raise StoreError(
-                        f"{self.path} was written by a newer kimi_magic ({newer[-1]}).",
-                        hint="Upgrade kimi_magic; until then the notebook goes on in memory.",
-                    )
-                for name in [n for n in MIGRATIONS if n not in applied]:
-                    for statement in filter(str.strip, MIGRATIONS[name].split(";")):
-                        db.execute(statement)
-                    db.execute("INSERT INTO migrations VALUES (?)", (name,))
-
-    @contextmanager
-    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
-        if self._process != os.getpid():
-            self._forget()
-        with self._lock, self._explained():
-            db = self._connection()
-            with _in_transaction(db, kind):
-                yield db
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, ValueError) as error:
-            cause = getattr(error, "strerror", None) or error
-            raise StoreError(f"Nothing can be kept in {self.path}: {cause}.", hint=_ELSEWHERE) from None
-
-
-def _to_wal(db: sqlite3.Connection) -> None:
-    """Kernels that make the same file at once: SQLite does not wait for the one that is switching it."""
-    end = time.monotonic() + BUSY
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-
-
-@contextmanager
-def _in_transaction(db: sqlite3.Connection, kind: str) -> Iterator[None]:
-    try:
-        db.execute(f"BEGIN {kind}")
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # a full disk rolls back by itself
-            db.execute("ROLLBACK")
-        raise
-
-
-def _applied(db: sqlite3.Connection) -> set[str]:
-    there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
-    return {name for (name,) in db.execute("SELECT name FROM migrations")} if there else set()
+        self._connection.close()
 
 
 def _turns(db: sqlite3.Connection, conversation: int, problems: list[str]) -> dict[str, Turn]:

@@ -5,10 +5,9 @@ replay     recordings, and the recording of them
 """
 
 from .replay import REPLAYED, RecordTransport, ReplayTransport, read_cassette
-from .simulate import HOST, Server, SimulatorTransport, serve
+from .simulate import Server, SimulatorTransport, serve
 
 __all__ = [
-    "HOST",
     "REPLAYED",
     "RecordTransport",
     "ReplayTransport",

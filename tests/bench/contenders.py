@@ -20,9 +20,14 @@ SENDS = 15
 TURN = 'The history of the conversation, "quoted", 你好, and so on. ' * 60
 
 
-def history(size: int = 4_000_000) -> list[dict[str, str]]:
-    """About `size` bytes of turns."""
-    count = size // len(TURN.encode())
+HISTORY = 4_000_000
+SHORT = "_short"
+"""Ends the name of a contender that sends one message only: what is left is what the history costs."""
+
+
+def history() -> list[dict[str, str]]:
+    """About `HISTORY` bytes of turns."""
+    count = HISTORY // len(TURN.encode())
     return [{"role": ("user", "assistant")[i % 2], "content": f"{i} {TURN}"} for i in range(count | 1)]
 
 
@@ -224,7 +229,9 @@ def send_sdk(*urls: str) -> Callable[[str], int]:
 
 def main(name: str, url: str) -> None:
     warm = f"{url.rpartition('/')[0]}/n=20"
-    run = globals()[name](warm, url)
+    if name.endswith(SHORT):
+        globals()["HISTORY"] = 0
+    run = globals()[name.removesuffix(SHORT)](warm, url)
     run(warm)
     took = []
     for _ in range(SENDS if name.startswith("send") else 1):
