@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..config import KimiMagic
 from ..errors import OptionError
-from .options import OPTIONS, describe_options
+from .options import OPTIONS, describe_options, in_columns
 
 WIDTH = 100
 Commands = Mapping[str, tuple[str, str]]
@@ -225,7 +225,7 @@ def _page(name: str, topic: Topic, commands: Commands) -> str:
 
 
 def _row(left: str, right: str) -> list[str]:
-    return textwrap.wrap(right, WIDTH, initial_indent=f"  {left:<28} ", subsequent_indent=" " * 31)
+    return in_columns(f"  {left}", right, 31)
 
 
 def _options(topic: Topic) -> Iterator[tuple[str, str]]:

@@ -161,7 +161,7 @@ class CellOptions:
         read=values.word,
         names="conversation",
     )
-    new: bool = _option("", "", "start the conversation afresh")
+    new: bool = _option("", "", "begin the conversation afresh")
     once: bool = _option("", "", "neither read nor write history", excludes=("conversation", "new", "append"))
     append: bool = _option("", "", "add a turn, even though this cell already has one")
     background: bool = _option("", "", "return at once; the reply comes while other cells run")
@@ -188,10 +188,20 @@ def find(flag: str) -> Option | None:
     return _BY_FLAG.get(flag)
 
 
+def in_columns(left: str, right: str, width: int) -> list[str]:
+    """Text beside what it is about, which stands in `width` columns, or above it where it is too long."""
+    head = f"{left:<{width}}"
+    above = [] if len(left) < width else [left]
+    indent = " " * width
+    return above + textwrap.wrap(
+        right, 100, initial_indent=indent if above else head, subsequent_indent=indent
+    )
+
+
 def describe_options() -> str:
     """A line or two of help per option, 100 characters wide at most."""
     lines: list[str] = []
     for option in OPTIONS:
         flags = f"  {f'-{option.short},' if option.short else '   '} --{option.name} {option.metavar}"
-        lines += textwrap.wrap(option.help, 100, initial_indent=f"{flags:<27} ", subsequent_indent=" " * 28)
+        lines += in_columns(flags, option.help, 28)
     return "\n".join(lines)
