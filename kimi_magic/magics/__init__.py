@@ -65,6 +65,7 @@ class KimiMagics(Magics):
     @property
     def runner(self) -> Runner:
         if self._runner is None:
+            self._warm.finish()
             from .running import Runner
 
             self.chat = self._make()
