@@ -26,12 +26,12 @@ _LETTERS = (
     "\u309d-\u309f\u30a1-\u30fa\u30fc-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb"
     "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc\U00020000-\U0003fffd"
 )
-_CJK = re.compile(f"[{_LETTERS}\u3000-\u303f\u3040-\u33ff\ufe30-\ufe4f\uff00-\uffef]")
-
-_URL = re.compile(
+_CJK = f"[{_LETTERS}\u3000-\u303f\u3040-\u33ff\ufe30-\ufe4f\uff00-\uffef]"
+_URL = (
     rf"[Hh][Tt][Tt][Pp][Ss]?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%@:-]+)"
-    rf"(?:[/?#](?:[A-Za-z0-9\-._~%!&'()+,;=:@/?#$]|(?<=[/?#=&_%-])[{_LETTERS}]|(?<=[{_LETTERS}])[{_LETTERS}])*)?",
+    rf"(?:[/?#](?:[A-Za-z0-9\-._~%!&'()+,;=:@/?#$]|(?<=[/?#=&_%{_LETTERS}-])[{_LETTERS}])*)?"
 )
+"""Both are compiled where they are first needed: classes of so many ranges take milliseconds."""
 _TRAILING = "?!.,:;_~'&$"
 _ENTITY = re.compile(r"&[a-z0-9]+;$", re.IGNORECASE)
 _MAX_URL = 2048
@@ -74,7 +74,7 @@ class CjkInline(ParserInline):
 
 
 def is_cjk(char: str) -> bool:
-    return _CJK.match(char) is not None
+    return char > "\u10ff" and re.match(_CJK, char) is not None
 
 
 def _flanks(outside: str, inside: str) -> bool:
@@ -99,11 +99,11 @@ def bare_link(state: StateInline, silent: bool) -> bool:
         return False
     start = state.pos - len(scheme.group())
     limit = min(state.posMax, start + _MAX_URL)
-    match = _URL.match(state.src, start, limit)
+    match = re.compile(_URL).match(state.src, start, limit)
     if not match or match.end() == start + _MAX_URL:
         return False
     url = _without_trailing(match.group())
-    if not _URL.fullmatch(url):
+    if not re.fullmatch(_URL, url):
         return False
     state.pending = state.pending[: -len(scheme.group())]
     token = state.push("link_open", "a", 1)

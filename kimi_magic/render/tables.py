@@ -74,10 +74,8 @@ def table_text(rows: Rows, caption: str = "") -> str:
     return "\n".join([caption, *table] if caption else table)
 
 
-_MAYBE_WIDE = re.compile("[\u1100-\U0010ffff]")
-
-
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
-    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in _MAYBE_WIDE.findall(text))
+    high = [c for c in text if c >= "\u1100"]  # nothing below is wide
+    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in high)

@@ -11,7 +11,7 @@ from . import directives
 from .cache import as_blocks
 from .directives import Directive
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]"  # takes milliseconds to compile
 _WORD = re.compile(r"[A-Za-z]+")
 _ATTACHED = re.compile(
     r"\A(?:File `[^\n]*:\n(?P<fence>`{3,}).*?\n(?P=fence)\n+|Image `[^\n]*`:\n+)+", re.DOTALL
@@ -82,7 +82,7 @@ class Reading:
     def chinese(self) -> bool:
         """Whether the question is written in Chinese or Japanese characters for a good part."""
         prose = _TABLE_LINE.sub("", self.question) or self.question
-        return len(_CJK.findall(prose)) > len(_WORD.findall(prose))
+        return not prose.isascii() and len(re.findall(_CJK, prose)) > len(_WORD.findall(prose))
 
 
 def read(request: Json, seed: str) -> Reading:
