@@ -147,7 +147,7 @@ class KimiMagic(Configurable):
             for name, trait in self.traits(config=True).items():
                 value = (config.get(type(self).__name__) or {}).get(name)
                 if value is not None and not _takes(trait, self, value):
-                    how = f"%config KimiMagic.{name} = … sets it."
+                    how = f"Set it by %config KimiMagic.{name} = …, then %load_ext kimi_magic."
                     raise _unusable(f"KimiMagic.{name}", value, trait, how) from None
             raise
 

@@ -148,6 +148,14 @@ def test_shown_twice_it_is_one_widget_and_reloading_leaves_none(page: Page) -> N
     assert page.comm != before
 
 
+def test_a_panel_that_somebody_closed_is_made_anew(page: Page) -> None:
+    before = page.comm
+    page.kernel.run("import ipywidgets\nipywidgets.Widget.close_all()")
+    assert page.show().error == ""
+    assert page.comm != before
+    page.say(lambda: page.prompts() == ["Again?"], do="ask", prompt="Again?")
+
+
 def test_a_question_is_asked_again_in_its_place(page: Page) -> None:
     for question in ("First?", "Second?"):
         page.say(lambda q=question: q in page.prompts(), do="ask", prompt=question, effort="low")
@@ -373,6 +381,8 @@ def test_a_long_conversation_is_saved_from_its_end_and_says_what_is_left_out() -
     assert "The first 2 are not shown." in html
     assert len(html) < MOST * 1.2
     assert f"<style>{NO_WIDGET}</style>" in html
+    cut = [Entry(turn("1", None), "x", "m", "t"), Entry(turn("2", "1", status="interrupted"), "y", "m", "t")]
+    assert "Conversation main: 1 turn and 1 that did not end well." in saved("main", cut)["text/html"]
     alone = saved("main", [Entry(turn("1", None), "x" * MOST * 2, "m", "t")])["text/html"]
     assert "x" * MOST in alone
 

@@ -39,9 +39,11 @@ class Estimate:
     def __str__(self) -> str:
         stored = f"{counted(self.stored, 'row')} {'is' if self.stored == 1 else 'are'} stored already"
         line = f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')} ({stored}):"
+        if not self.requests:
+            return f"{line} nothing is to be asked."
         if self.most is None:
             return f"{line} about {counted(self.input, 'token')} in; no price is known."
-        usual = "; no earlier replies to go by: try rows.head(5) first" if self.requests else ""
+        usual = "; no earlier replies to go by: try rows.head(5) first"
         if self.typical is not None:
             usual = f", about {money(self.typical, self.currency)} as earlier replies were"
         more = f"; the tools of a row may take up to {self.rounds} more" if self.rounds else ""

@@ -35,7 +35,7 @@ from .asking import Form, plan_of
 from .confirming import Confirming
 from .state import item, notebook, state
 from .transcript import Entry, saved, shown, view_of_turn
-from .widget import made
+from .widget import is_open, made
 
 INTERVAL = 0.1  # seconds between two updates of a running reply, at least
 BYTES_PER_SECOND = 150_000
@@ -93,7 +93,7 @@ class Panel:
     def _ipython_display_(self) -> None:
         """Show it here, too: the widget where a front end can draw one, and what a notebook keeps."""
         if self._is_live:
-            if self._widget is None:
+            if self._widget is None or not is_open(self._widget):
                 self._widget = made(_panel=uuid.uuid4().hex, _saved=self._saved()["text/html"])
                 self._widget.on_msg(lambda widget, said, buffers: self.hear(said))
             view = {"version_major": 2, "version_minor": 1, "model_id": self._widget.model_id}

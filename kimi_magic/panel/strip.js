@@ -16,7 +16,7 @@ class Strip {
     this.el.replaceChildren(
       fact("in", number(use.in), "Tokens of all requests of this conversation, cached or not"), fact("cached", number(use.cached)),
       fact("out", number(use.out), "Thinking included"), fact("cache hits", use.hit_rate == null ? "–" : percent(use.hit_rate)),
-      fact("this conversation", use.cost), fact("today", use.today), this.left,
+      fact("this conversation", use.cost), fact("this notebook, today", use.today), this.left,
       make("span", { className: "kimi-fact", title: "Tokens of the last request and its reply" }, meter, ` ${number(use.context)} of ${number(use.window)} context`));
     const legend = [["cached", "cached"], ["fresh", "new"], ["out", "out"]].map(([kind, text]) =>
       make("span", { className: "kimi-fact" }, make("span", { className: `kimi-bar kimi-bar-${kind}` }), text));

@@ -92,7 +92,9 @@ def saved(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
     while first > 0 and (size == 0 or size + len(entries[first - 1].html) <= MOST):
         first -= 1
         size += len(entries[first].html)
-    title = f"Conversation {name}: {counted(len(entries), 'turn')}."
+    whole = sum(entry.turn.status == COMPLETE for entry in entries)
+    broken = f" and {len(entries) - whole:,} that did not end well" if whole < len(entries) else ""
+    title = f"Conversation {name}: {counted(whole, 'turn')}{broken}."
     left_out = f" The first {first} are not shown." if first else ""
     opening = f'<p style="{style.QUIET}">{escape(clean(f"{title}{left_out} {LIVE_ONLY}"))}</p>'
     body = "".join(_section(entry) for entry in entries[first:])

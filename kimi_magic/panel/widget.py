@@ -39,3 +39,8 @@ def made(**state: str) -> Any:
     if hasattr(widget.comm, "_reply_subshell_for"):
         widget.comm._reply_subshell_for = lambda data, sent_to: sent_to
     return widget
+
+
+def is_open(widget: Any) -> bool:
+    """Whether it can be heard: neither `Widget.close_all()` nor the front end has closed it."""
+    return widget.comm is not None and not getattr(widget.comm, "_closed", False)
