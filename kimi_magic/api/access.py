@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..session import Session, Worker
 from ..store import Store, store_path
 from .connect import client_elsewhere, connect
-from .moves import follow, settle
+from .moves import Arrival
 from .replays import Replays
 
 if TYPE_CHECKING:  # where there is a table to ask about, and not for each cell
@@ -79,7 +79,8 @@ class Access:
     def _begun(self) -> Session:
         assert self._client is not None
         store = Store(store_path()) if self._settings.store == "on" else None
-        moved = follow(store, self.notebook)
+        arrival = Arrival(store, self.notebook)
+        moved = arrival.follow()
         session = Session(
             self._client,
             notebook=self.notebook,
@@ -90,7 +91,7 @@ class Access:
         )
         session.purse.connect(is_free=self.simulated)
         self.made = session
-        session.warnings += moved or settle(session, store)
+        session.warnings += moved or arrival.settle(session)
         return session
 
     def record(self, cassette: Path | None) -> None:

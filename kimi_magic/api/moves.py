@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from ..conversation import Conversation, Turn
@@ -46,61 +47,67 @@ def file_of(label: str | None) -> Path | None:
     return next((path for path in named if path.is_file()), None)  # a server may name it from its root
 
 
-def follow(store: Store | None, label: str | None) -> list[str]:
-    """Before the session begins: let the store follow a notebook that was renamed. Lines for the user."""
-    if store is None or label is None:
-        return []
-    try:
-        home = None if store.knows(label) else _home(store, _carried(label))
-        if home is None or file_of(home) is not None:
+class Arrival:
+    """A kernel comes to its notebook: `follow` before the session begins, `settle` when it has. Both give
+    lines for the user. label: the notebook's."""
+
+    def __init__(self, store: Store | None, label: str | None) -> None:
+        self._store = store
+        self._label = label
+
+    def follow(self) -> list[str]:
+        """Let the store follow a notebook that was renamed."""
+        if self._store is None or self._label is None:
             return []
-        store.rename(home, label)
-    except StoreError:
-        return []
-    return [RENAMED.format(Path(home).name)]
+        try:
+            home = None if self._store.knows(self._label) else self._home
+            if home is None or file_of(home) is not None:
+                return []
+            self._store.rename(home, self._label)
+        except StoreError:
+            return []
+        return [RENAMED.format(Path(home).name)]
 
+    def settle(self, session: Session) -> list[str]:
+        """Put turns of another notebook aside, and take those of a copy in."""
+        if any(conversation.turns for conversation in session.conversations.values()):
+            return _without_another_s(session)
+        if not _turns(self._carried):
+            return []
+        try:
+            home = self._home
+        except StoreError:
+            home = None
+        if home is None:
+            return [OFFER]
+        for name, found in self._carried.conversations.items():
+            session.change(session.conversation(name).joined(found))
+        return [COPIED.format(Path(home).name)]
 
-def settle(session: Session, store: Store | None) -> list[str]:
-    """When the session has begun: turns of another notebook aside, those of a copy in. Lines for the user."""
-    if any(conversation.turns for conversation in session.conversations.values()):
-        return _without_another_s(session)
-    carried = _carried(session.notebook)
-    if not _turns(carried):
-        return []
-    try:
-        home = _home(store, carried)
-    except StoreError:
-        home = None
-    if home is None:
-        return [OFFER]
-    for name, found in carried.conversations.items():
-        session.change(session.conversation(name).joined(found))
-    return [COPIED.format(Path(home).name)]
+    @cached_property
+    def _carried(self) -> Found:
+        """What the outputs of the notebook carry."""
+        path = file_of(self._label)
+        if path is None or not carries_turns(path):
+            return Found()
+        try:
+            return read_twins(path)
+        except StoreError:
+            return Found()
 
-
-def _carried(label: str | None) -> Found:
-    """What the outputs of the notebook carry."""
-    path = file_of(label)
-    if path is None or not carries_turns(path):
-        return Found()
-    try:
-        return read_twins(path)
-    except StoreError:
-        return Found()
+    @cached_property
+    def _home(self) -> str | None:
+        """The label under which the store has all the very turns that were found. Raises `StoreError`."""
+        turns = _turns(self._carried)
+        home = self._store.home(turns) if self._store is not None and turns else None
+        if self._store is None or home is None:
+            return None
+        stored = _turns(self._store.load(home))
+        return home if all(stored.get(key) == turn for key, turn in turns.items()) else None
 
 
 def _turns(found: Found) -> dict[str, Turn]:
     return {key: turn for c in found.conversations.values() for key, turn in c.turns.items()}
-
-
-def _home(store: Store | None, carried: Found) -> str | None:
-    """The label under which the store has all the very turns that were found. Raises `StoreError`."""
-    turns = _turns(carried)
-    home = store.home(turns) if store is not None and turns else None
-    if store is None or home is None:
-        return None
-    stored = _turns(store.load(home))
-    return home if all(stored.get(key) == turn for key, turn in turns.items()) else None
 
 
 def _without_another_s(session: Session) -> list[str]:

@@ -5,12 +5,12 @@ up by the hash of the whole request (model, settings, system, tools, all message
 streamed), and explains a miss: that nothing has its question, or the first difference to the nearest one.
 
 cassettes   `Recording`, as a cassette has it, and made of a message
-library     `Library`
+finding     `Library`
 misses      what is nearest to a request that nothing answers, and what differs
 """
 
 from .cassettes import KEPT_HEADERS, Chunks, Recording, from_lines, from_message, to_line
-from .library import Library
+from .finding import Library
 from .misses import difference
 
 __all__ = [

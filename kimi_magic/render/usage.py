@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from ..counts import counted
 from ..usage import (
     LIFE,
     PRICES,
@@ -76,13 +77,13 @@ def summary(t: Totals, unpriced: int | None = None) -> str:
     if not t.requests:
         return "No requests yet."
     rate = f", {t.cache_hit_rate:.0%} of it from cache" if t.cache_hit_rate is not None else ""
-    requests = f"{t.requests:,} request{'s' * (t.requests > 1)}"
+    requests = counted(t.requests, "request")
     out = "?" if t.unknown and not t.output else f"{t.output:,}"
     tokens = f"{t.prompt_tokens:,} tokens in{rate}, {out} out"
     notes = []
     left_out = t.searches if unpriced is None else unpriced
     if left_out:
-        notes.append(f"{left_out:,} search{'es' * (left_out > 1)} not included (no price known)")
+        notes.append(f"{counted(left_out, 'search', 'searches')} not included (no price known)")
     if t.unknown:
         notes.append(f"{t.unknown:,} without a known cost")
     if t.replayed:
