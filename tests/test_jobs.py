@@ -130,6 +130,7 @@ def test_the_interrupt_ends_what_the_cell_waits_for_and_not_the_jobs(kernel: Ker
 
 def test_unloading_ends_the_jobs_with_what_came(kernel: Kernel) -> None:
     asked = kernel.run("%%kimi --background -e low\nTell me. [[simulate: silence]]", cell="a")
+    kernel.watch(lambda: "no model has read this" in asked.bundles()[0]["text/html"])
     kernel.run("%reload_ext kimi_magic\nimport threading")
     assert "Interrupted: what had arrived is kept here" in text_of(asked)
     assert kernel.value("[t.name for t in threading.enumerate() if 'kimi' in t.name]") == []
