@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -54,6 +55,8 @@ class Paid(httpx.AsyncBaseTransport):
         self.books: Counter[str] = Counter()
         self.open = self.most = 0
         """Requests that run now, and that ever ran at once."""
+        self.held_from: float = math.inf
+        """Requests of this number and above get no reply."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(await request.aread())
@@ -62,7 +65,7 @@ class Paid(httpx.AsyncBaseTransport):
         self.open += 1
         self.most = max(self.most, self.open)
         try:
-            await asyncio.sleep(self._wait)
+            await asyncio.sleep(self._wait if number < self.held_from else math.inf)
         finally:
             self.open -= 1
         refused = self._refuse(number, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -114,7 +115,8 @@ def test_a_map_is_awaited(kimi: Kimi) -> None:
 
 
 def test_cancelling_a_map_keeps_what_is_done() -> None:
-    server = Paid(wait=0.02)
+    server = Paid()
+    server.held_from = 6
     kimi = chat(server)
     words = [str(n) for n in range(30)]
 
@@ -130,6 +132,7 @@ def test_cancelling_a_map_keeps_what_is_done() -> None:
     asyncio.run(main())
     done = [row["kimi_status"] for row in kimi.last_map].count("asked")
     assert 0 < done < 30
+    server.held_from = math.inf
     rows = kimi.map("Say {{ x }}", words, effort="low", progress=False)
     assert [row["kimi_status"] for row in rows].count("stored") == done
     kimi.close()

@@ -4,7 +4,7 @@
   never sent again. So what a reader opened stays open, and the kernel sends each part about once.
 - A long text is cut into segments of growing size at borders of blocks that are frozen, so that the
   number of outputs stays far below the limit from which JupyterLab hides them (50).
-- Updates come at most 7 times a second, at most 45 KB a second, and not sooner than three times what
+- Updates come at most 7 times a second, at most 40 KB a second, and not sooner than three times what
   the last one took. For each one the front end lays the page out and sets all formulas of the segment
   again: at 110 KB a second that is half of a browser's time.
 - The finished reply takes the place of the segments: one static output, complete in each MIME type.
@@ -27,7 +27,7 @@ from .show import Ending, Progress
 from .waiting import waiting
 
 MIN_INTERVAL = 0.15
-BYTES_PER_SECOND = 45_000
+BYTES_PER_SECOND = 40_000
 MAX_SEGMENTS = 40
 FIRST_SEGMENT = 10_000  # characters of HTML
 STEADY = 30  # segments, each a little longer than the one before: they hold 200 KB of markdown

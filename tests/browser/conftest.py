@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 from front_end import FrontEnd, Server
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 CHROMIUM = os.environ.get("KIMI_CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 SIZE = {"width": 1280, "height": 900}
+PATIENCE = 20_000
+"""ms to wait for what a page is to show: far more than it takes."""
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +36,7 @@ def shared(
     """A front end that all tests take turns with."""
     with Server(tmp_path_factory.mktemp(request.param), request.param) as server:
         page = chromium.new_page(viewport=SIZE)  # type: ignore[arg-type]  # a dict of the right keys
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE)
         yield FrontEnd(server, page)
         page.close()
 
