@@ -905,6 +905,23 @@ def test_structured_output_fits_any_schema(schema, prompt):
     jsonschema.Draft202012Validator(schema, format_checker=checker).validate(value)
 
 
+DATES = {"type": "array", "items": {"type": "string", "format": "date"}, "minItems": 1}
+
+
+@pytest.mark.parametrize("said", ["0", "2026-W01-1", "2026-02-30", "2026-01-31"])
+@pytest.mark.parametrize(
+    "field",
+    [DATES["items"], DATES, {"oneOf": [DATES, {"type": "boolean"}]}, {"items": {"anyOf": [DATES["items"]]}}],
+    ids=["alone", "in a list", "in a branch", "in a branch of a list"],
+)
+def test_what_the_prompt_says_is_taken_only_where_it_has_the_format_wherever_that_stands(field, said):
+    schema = {"type": "object", "properties": {"day": field}, "required": ["day"]}
+    value = structured(Simulator(speed=0, lenient=True), f"day: {said}", schema)
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    jsonschema.Draft202012Validator(schema, format_checker=checker).validate(value)
+    assert (f'"{said}"' in json.dumps(value)) is (said == "2026-01-31")
+
+
 @pytest.mark.parametrize(
     "schema",
     [

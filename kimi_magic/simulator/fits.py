@@ -1,4 +1,4 @@
-"""Whether a JSON value fits a JSON Schema (draft 2020-12, without formats and remote references).
+"""Whether a JSON value fits a JSON Schema (draft 2020-12, without remote references).
 
 Small, because its one use is to test candidates that were made for the schema. A keyword that
 stands here not at all restricts nothing.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sized
 from typing import Any
 
 from ..wire import Json
+from .plausible import has_format
 
 MAX_DEPTH = 60
 
@@ -34,15 +35,18 @@ def resolve(ref: object, root: Json) -> Any:
     return node
 
 
-def fits(value: Any, schema: Any, root: Json, depth: int = 0) -> bool:
+def fits(value: Any, schema: Any, root: Json, depth: int = 0, *, formats: bool = False) -> bool:
+    """formats: also judge texts by `format`, which a validator may do or leave."""
     if not isinstance(schema, dict):
         return schema is not False
     if depth > MAX_DEPTH:
         raise UnresolvedError("$ref: leads round in a circle.")
 
     def inner(value: Any, schema: Any) -> bool:
-        return fits(value, schema, root, depth + 1)
+        return fits(value, schema, root, depth + 1, formats=formats)
 
+    if formats and isinstance(value, str) and not has_format(value, schema.get("format")):
+        return False
     return all(
         check(value, schema[key], schema, inner) for key, check in _CHECKS.items() if key in schema
     ) and ("$ref" not in schema or inner(value, resolve(schema["$ref"], root)))

@@ -18,7 +18,7 @@ from ..wire import Json
 from .fits import UnresolvedError, fits, resolve, same
 from .hints import Hints
 from .merging import height, merge
-from .plausible import has_format, texts
+from .plausible import texts
 from .refusals import bad_request
 
 _DEEP, _TOO_DEEP = 4, 24
@@ -118,8 +118,7 @@ class _Maker:
 
     def _of_kind(self, kind: str, flat: Json, name: str, depth: int) -> Iterator[Any]:
         for value in list(self.hints.values(name, kind)):
-            fine = not isinstance(value, str) or has_format(value, flat.get("format"))
-            if fine and fits(value, flat, self.root):
+            if fits(value, flat, self.root, formats=True):
                 self.hints.used(value)
                 yield value
         if kind == "object":
