@@ -210,7 +210,7 @@ def test_a_ready_request_is_sent_as_it_is() -> None:
         ({"messages": []}, "messages: at least one"),
         ({"max_tokens": 0}, "max_tokens: must be a whole number from 1 to 1,048,576, not 0"),
         ({"max_tokens": True}, "max_tokens"),
-        ({"effort": "huge"}, "effort: must be one of low, high, max"),
+        ({"effort": "huge"}, "effort: must be low, high or max, not 'huge'"),
         ({"stop_sequences": ["x"] * 6}, "stop_sequences: at most 5, not 6"),
         ({"stop_sequences": ["深" * 11]}, "stop_sequences: each has 1 to 32 bytes"),
         ({"cache_ttl": "2h"}, "cache_control.ttl"),
@@ -219,6 +219,22 @@ def test_a_ready_request_is_sent_as_it_is() -> None:
         ({"messages": [user("a\ud800")]}, "half a surrogate pair"),
         ({"messages": [user([TextBlock.of("")])]}, r"content\[0\].text: is empty"),
         ({"messages": [user([ToolResultBlock.of("t", "x")])]}, "tool_result"),
+        ({"messages": 5}, "messages: must be a list, not 5"),
+        ({"tools": "add"}, "tools: must be a list, not 'add'"),
+        ({"stop_sequences": 5}, "stop_sequences: must be a list, not 5"),
+        ({"output_config": "low"}, "output_config: must be an object, not 'low'"),
+        ({"output_config": {"format": {"type": "text", "schema": {}}}}, "format.type: must be json_schema"),
+        ({"output_config": {"format": {"type": "json_schema"}}}, "format.schema: must be a JSON Schema"),
+        (
+            {"output_config": {"format": {"type": "json_schema", "schema": {}, "strict": True}}},
+            "format.strict",
+        ),
+        ({"cache_control": "5m"}, "cache_control: must be an object, not '5m'"),
+        ({"cache_control": {"type": "lasting"}}, "cache_control.type: must be ephemeral, not 'lasting'"),
+        ({"cache_control": {"type": "ephemeral", "scope": "all"}}, "cache_control.scope: not a field"),
+        ({"tool_choice": {"type": "tool", "name": "add"}}, "tool_choice.type: must be auto, any or none"),
+        ({"tool_choice": {"type": "any", "name": "add"}}, "tool_choice.name: not a field"),
+        ({"tool_choice": {}}, "tool_choice.type: must be auto, any or none, not None"),
     ],
 )
 def test_what_the_page_rules_out_is_refused_before_anything_is_sent(
@@ -233,7 +249,7 @@ def test_what_the_page_rules_out_is_refused_before_anything_is_sent(
 def test_only_the_pages_models_go_to_the_pages_servers() -> None:
     with Client("sk-x", transport=httpx.MockTransport(lambda r: httpx.Response(200, content=BODY))) as client:
         assert client.create(**ASK, model="kimi-k3.1-pro-highspeed").text == "Hello"
-        with pytest.raises(RequestError, match="model: must be one of"):
+        with pytest.raises(RequestError, match=r"model: must be kimi-k3\.1-pro or"):
             client.create(**ASK, model="other")
     with Loopback([Answer(GOOD)]) as server, Client("sk-x", server.url) as client:
         assert client.create(**ASK, model="other").text == "Hello"

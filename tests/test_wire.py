@@ -84,7 +84,7 @@ def test_every_request_follows_the_pages_schema(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"model": "gpt"}, "model: must be one of kimi-k3.1-pro, kimi-k3.1-pro-highspeed, not 'gpt'"),
+        ({"model": "gpt"}, "model: must be kimi-k3.1-pro or kimi-k3.1-pro-highspeed, not 'gpt'"),
         ({"max_tokens": 1_048_577}, "max_tokens: must be a whole number from 1 to 1,048,576, not 1048577"),
         ({"max_tokens": 1.5}, "max_tokens"),
         ({"effort": "medium-ish"}, "effort"),
@@ -102,6 +102,10 @@ def test_every_request_follows_the_pages_schema(fields: dict[str, Any]) -> None:
         ({"messages": ({"role": "system", "content": "x"},)}, "role: must be user or assistant"),
         ({"messages": ({"role": "assistant", "content": "x"},)}, "first message is the user's"),
         ({"messages": (user(" \n"),)}, "is empty"),
+        (
+            {"messages": (user([ImageBlock.of("image/bmp", "QUJD")]),)},
+            r"media_type: must be image/jpeg, .*bmp",
+        ),
         ({"messages": (user([]),)}, "is empty"),
         ({"messages": ({"role": "user", "content": 5},)}, "must be text or a list of blocks"),
         ({"messages": ({"role": "user", "content": ["x"]},)}, "must be an object with a type"),

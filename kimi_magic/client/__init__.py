@@ -2,6 +2,7 @@
 
 defaults  which server, where a client was not told everything
 hosts     base URLs in all spellings
+fields    what a question is made of
 exchange  what both drivers share: the HTTP request, the reply, foreign errors made ours
 streams   one reply as it comes, blocking and async
 lines     ending a blocking read from another thread

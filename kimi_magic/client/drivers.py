@@ -15,7 +15,8 @@ from ..keys import Key
 from ..retry import Hosts, Policy
 from ..wire import Message, Request
 from .defaults import choose_server
-from .exchange import Exchange, Limits, Setup, build_request
+from .exchange import Exchange, Limits, Setup
+from .fields import build_request
 from .hosts import BASE_URLS
 from .lines import Line, Lines
 from .logs import keep_out
@@ -24,24 +25,14 @@ from .streams import AsyncMessageStream, SyncMessageStream
 
 
 class _Base:
-    """What both clients are made with.
-
-    api_key: else from the environment or the keyring (see `keys`).
-    base_url: one URL or several, in order of preference (see `hosts`).
-    replay: a cassette; it answers, and nothing is asked.
-    transport: an httpx transport to send through instead of the network.
-    policy, limits: patience with failures and with silence.
-    clock: monotonic seconds.
-
-    Without a key, a base URL and a transport, the embedded simulator answers (see `defaults`).
-    """
+    """What both clients are made with (see `Client`)."""
 
     def __init__(
         self,
         api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
-        *,
         replay: str | Path | None = None,
+        *,
         transport: Any = None,
         policy: Policy | None = None,
         limits: Limits | None = None,
@@ -63,6 +54,7 @@ class _Base:
 
     @property
     def base_urls(self) -> tuple[str, ...]:
+        """Where requests go, in order of preference, without `/v1/messages`."""
         return self._setup.hosts.urls
 
     @property
@@ -95,20 +87,32 @@ class _Base:
 
 
 class Client(_Base):
-    """The Messages API, blocking.
+    """The Messages API, blocking. Close it, or use it in a `with` block.
 
+    api_key: else `KIMI_API_KEY`, `EVOLINK_API_KEY` or the system keyring (see `keys`).
+    base_url: one URL or several, in order of preference; else `KIMI_BASE_URL`, else the API's two hosts
+        (see `hosts`).
+    replay: a cassette; it answers, and nothing is asked.
     sleep: waits so many seconds between two attempts.
+    settings: transport, an httpx transport to send through instead of the network; policy and limits, the
+        patience with failures (`retry.Policy`) and with silence (`Limits`), in seconds; clock, monotonic
+        seconds.
+
+    Without a key, a base URL and a transport the embedded simulator answers, and says so (see `defaults`).
+    Raises `ConfigError` for a key, a URL or a variable that cannot be used, `ReplayError` for a cassette that
+    cannot be read.
     """
 
     def __init__(
         self,
         api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
+        replay: str | Path | None = None,
         *,
         sleep: Callable[[float], object] | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__(api_key, base_url, **settings)
+        super().__init__(api_key, base_url, replay, **settings)
         self._sleep = sleep
         self._lines = Lines()
         with one_line():
@@ -136,6 +140,7 @@ class Client(_Base):
         return SyncMessageStream(self._http, exchange, Line(self._lines), self._sleep)
 
     def close(self) -> None:
+        """Close the idle connections; what still streams breaks off."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -146,17 +151,18 @@ class Client(_Base):
 
 
 class AsyncClient(_Base):
-    """The Messages API for asyncio; mirrors `Client`."""
+    """The Messages API for asyncio; mirrors `Client`, and is made with the same. sleep is awaited here."""
 
     def __init__(
         self,
         api_key: str | Key | None = None,
         base_url: str | Sequence[str] | None = None,
+        replay: str | Path | None = None,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         **settings: Any,
     ) -> None:
-        super().__init__(api_key, base_url, **settings)
+        super().__init__(api_key, base_url, replay, **settings)
         self._sleep = sleep
         self._pools = Pools(self._transport)
 
@@ -173,6 +179,7 @@ class AsyncClient(_Base):
         return AsyncMessageStream(self._pools, exchange, self._sleep)
 
     async def aclose(self) -> None:
+        """Close the idle connections; what still streams ends by itself."""
         await self._pools.aclose()
 
     async def __aenter__(self) -> Self:

@@ -8,17 +8,17 @@ send, to read and to sleep.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from .. import retry
-from ..errors import ConfigError, ConnectError, KimiError, RequestError, TimeoutError
+from ..errors import ConfigError, ConnectError, KimiError, TimeoutError
 from ..keys import Key
 from ..stream import Event, Reply
-from ..wire import Block, Message, Request, Said, grouped
+from ..wire import Message, Request, grouped
 
 SIMULATED = "x-kimi-simulator"
 """Header by which a simulator marks its replies."""
@@ -199,49 +199,3 @@ def _scrubbed(error: KimiError, key: Key) -> KimiError:
 def _reason(cause: Exception) -> str:
     text = " ".join(str(cause).split())
     return f": {text}" if text else ""
-
-
-def build_request(fields: Mapping[str, Any]) -> Request:
-    """A `Request` from keyword arguments in the API's words.
-
-    `output_config` and `cache_control` are taken in the API's shape as well as by `effort`,
-    `schema` and `cache_ttl`; blocks may stand in a message's content as they came in a reply.
-    Raises `RequestError` for a field that the API does not have.
-    """
-    fields = dict(fields)
-    config = dict(fields.pop("output_config", None) or {})
-    _refuse_unknown("output_config.", config, {"effort", "format"})
-    if config:
-        fields.setdefault("effort", config.get("effort"))
-        fields.setdefault("schema", (config.get("format") or {}).get("schema"))
-    cache = fields.pop("cache_control", None)
-    if cache is not None:
-        fields.setdefault("cache_ttl", dict(cache).get("ttl", "5m"))
-    choice = fields.get("tool_choice")
-    if isinstance(choice, Mapping):
-        fields["tool_choice"] = choice.get("type")
-    _refuse_unknown("", fields, set(Request.__dataclass_fields__))
-    stops = fields.get("stop_sequences") or ()
-    fields["stop_sequences"] = (stops,) if isinstance(stops, str) else tuple(stops)
-    fields["tools"] = tuple(fields.get("tools") or ())
-    messages = tuple(fields.get("messages") or ())
-    fields["messages"] = messages if set(map(type, messages)) == {Said} else tuple(map(_plain, messages))
-    return Request(**fields)
-
-
-def _refuse_unknown(where: str, fields: Mapping[str, Any], known: set[str]) -> None:
-    for name in fields:
-        if name not in known:
-            raise RequestError(
-                f"{where}{name}: not a field of this API.", hint=f"It has {', '.join(sorted(known))}."
-            )
-
-
-def _plain(message: Any) -> Any:
-    """A message whose blocks are JSON objects; what is no message is left for `Request.check`."""
-    if isinstance(message, Said):
-        return message
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if not isinstance(content, (list, tuple)):
-        return message
-    return {**message, "content": [b.json if isinstance(b, Block) else b for b in content]}

@@ -4,6 +4,7 @@ limits     what the API page fixes: models, efforts, sizes
 blocks     content blocks, each the JSON object that came over the wire
 messages   replies and their usage
 runs       the messages of a request, checked, encoded and hashed once
+checks     what the API page rules out in a request
 requests   requests: checked before they go, and always the same bytes
 failures   the server's errors as ours
 """
@@ -21,6 +22,7 @@ from .blocks import (
     block,
     content_blocks,
 )
+from .checks import check_stop_sequences, require, require_one
 from .failures import api_error
 from .limits import (
     CACHE_TTLS,
@@ -33,11 +35,12 @@ from .limits import (
     MAX_STOP_BYTES,
     MAX_STOP_SEQUENCES,
     MODELS,
+    TOOL_CHOICES,
     WEB_SEARCH,
     Json,
 )
 from .messages import Message, Usage
-from .requests import Request, check_stop_sequences, fingerprint
+from .requests import Request, fingerprint
 from .runs import Said, assistant, grouped, user
 
 __all__ = [
@@ -51,6 +54,7 @@ __all__ = [
     "MAX_STOP_BYTES",
     "MAX_STOP_SEQUENCES",
     "MODELS",
+    "TOOL_CHOICES",
     "WEB_SEARCH",
     "Block",
     "ImageBlock",
@@ -73,5 +77,7 @@ __all__ = [
     "content_blocks",
     "fingerprint",
     "grouped",
+    "require",
+    "require_one",
     "user",
 ]

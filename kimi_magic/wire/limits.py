@@ -30,6 +30,7 @@ CONTEXT_WINDOW = 1_048_576
 MAX_STOP_SEQUENCES = 5
 MAX_STOP_BYTES = 32
 CACHE_TTLS = ("5m", "1h")
+TOOL_CHOICES = ("auto", "any", "none")
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 MAX_IMAGE_BYTES = 5 * 1024**2
 """Characters of an image in base64, and below the pixels of its longer side: the API page names no
