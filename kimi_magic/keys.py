@@ -104,6 +104,8 @@ def _names_a_server(environ: Mapping[str, str]) -> bool:
 
 
 def _checked(secret: str, source: str) -> Key:
+    if not isinstance(secret, str):
+        raise ConfigError(f"The API key in {source} is no text.", hint="Give it as a str.")
     padded, secret = secret, secret.strip(" \t\"'")  # Windows' `set` keeps quotes in a value
     if not secret:
         raise ConfigError(f"The API key in {source} is empty.", hint="Set it, or remove the variable.")

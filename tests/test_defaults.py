@@ -74,6 +74,7 @@ def test_a_cassette_answers_and_nothing_else_does(tmp_path: Path) -> None:
         said = client.create(**ASK).text
     with Client(replay=cassette) as client:
         assert client.create(**ASK).text == said
+        assert Client(None, None, str(cassette)).create(**ASK).text == said
         with pytest.raises(ReplayError, match=r"differs in max_tokens.*10 here, 2000 there"):
             client.create(**{**ASK, "max_tokens": 10})
 

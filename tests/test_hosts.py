@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from loopback import Answer, Loopback, http
 from test_wire_cases import ASK, raw
@@ -19,6 +21,8 @@ from kimi_magic.errors import BadRequestError, ConfigError
         ("/v1/", "/v1/messages"),
         ("/v1/messages", "/v1/messages"),
         ("/v1/messages/", "/v1/messages"),
+        ("//v1//", "/v1/messages"),
+        ("/v1/v1", "/v1/messages"),
         ("/anthropic", "/anthropic/v1/messages"),
         ("/anthropic/v1/", "/anthropic/v1/messages"),
         ("/anthropic/v1/messages", "/anthropic/v1/messages"),
@@ -68,6 +72,16 @@ def test_what_is_no_base_url_is_refused_in_one_line_before_any_request(url: str)
 def test_an_empty_list_is_refused() -> None:
     with pytest.raises(ConfigError, match="No base URL"):
         base_urls([])
+
+
+@pytest.mark.parametrize("given", [5, b"http://a.test", {"http://a.test"}, [5]])
+def test_what_is_no_text_is_refused_in_one_line(given: Any) -> None:
+    with pytest.raises(ConfigError, match="KIMI_BASE_URL"):
+        Client("sk-x", given)
+
+
+def test_quotes_around_a_url_are_dropped() -> None:
+    assert base_urls(None, {"KIMI_BASE_URL": '"http://a.test/v1"'}) == ("http://a.test",)
 
 
 def test_the_variable_gives_several_and_the_argument_comes_first() -> None:

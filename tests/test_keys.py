@@ -6,6 +6,7 @@ import pickle
 import sys
 import traceback
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,13 @@ def test_a_key_that_no_header_can_carry_is_one_line_that_does_not_quote_it(value
             find()
         assert "\n" not in str(caught.value)
         assert not shows(str(caught.value))
+
+
+@pytest.mark.parametrize("value", [5, SECRET.encode()])
+def test_a_key_that_is_no_text_is_one_line_that_does_not_quote_it(value: Any) -> None:
+    with pytest.raises(ConfigError, match="is no text") as caught:
+        Client(value)
+    assert not shows(str(caught.value))
 
 
 def test_the_message_names_the_variable() -> None:

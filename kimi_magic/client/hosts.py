@@ -7,6 +7,7 @@ the end, with or without `/v1`, or the whole path.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ import httpx
 
 from ..errors import ConfigError
 
+_ENDPOINT = re.compile(r"(/+v1)*(/+messages)?/*\Z")
+"""What of a path may stand there and is written anew."""
 _HINT = "It looks like https://host or http://127.0.0.1:8000 (KIMI_BASE_URL)."
 
 BASE_URLS = ("https://direct.evolink.ai", "https://api.evolink.ai")
@@ -29,13 +32,15 @@ def base_urls(
     if given is None:
         given = environ.get("KIMI_BASE_URL", "").strip() or BASE_URLS
     urls = [url for url in given.split(",") if url.strip()] if isinstance(given, str) else given
+    if not isinstance(urls, (list, tuple)):
+        raise ConfigError(f"A base URL is text, not a value of type {type(urls).__name__}.", hint=_HINT)
     if not urls:
         raise ConfigError("No base URL is given.", hint=_HINT)
     return tuple(_normal(url) for url in urls)
 
 
 def _normal(url: str) -> str:
-    url = url.strip()
+    url = str(url).strip(" \t\"'")  # Windows' `set` keeps quotes in a value
     try:
         parts = urlsplit(url)
         (parts.hostname or "").encode("idna")
@@ -50,6 +55,5 @@ def _normal(url: str) -> str:
             "The base URL has a query, a fragment or a password in it.",
             hint="Give scheme, host, port and path only (KIMI_BASE_URL).",
         )
-    path = parts.path.rstrip("/")
-    path = path.removesuffix("/messages").removesuffix("/v1").rstrip("/")
+    path = _ENDPOINT.sub("", parts.path)
     return f"{parts.scheme}://{parts.netloc}{path}"
