@@ -729,6 +729,8 @@ def test_a_finished_stream_is_freed_without_a_collection() -> None:
         ("ALL_PROXY", "socks://127.0.0.1:1", "proxy variable"),
         ("HTTPS_PROXY", "http://host:port", "proxy variable"),
         ("HTTP_PROXY", "http://[::1", "proxy variable"),
+        ("HTTP_PROXY", "127.0.0.1:99999", "proxy variable.*99999"),
+        ("NO_PROXY", "[::1]", "proxy variable.*NO_PROXY"),
         ("SSL_CERT_FILE", "/nowhere/at/all.pem", "certificates"),
     ],
 )

@@ -115,7 +115,7 @@ class Client(_Base):
         super().__init__(api_key, base_url, replay, **settings)
         self._sleep = sleep
         self._lines = Lines()
-        with one_line():
+        with one_line(self._transport):
             self._http = httpx.Client(transport=self._transport)
 
     def create(self, request: Request | None = None, /, **fields: Any) -> Message:

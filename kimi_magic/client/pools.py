@@ -10,9 +10,10 @@ given back: its pool has one connection, which mostly is still open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.request import getproxies
 
 import httpx
 
@@ -26,7 +27,7 @@ class Pools:
     """transport: an httpx transport of one's own, which all requests share; None for the network."""
 
     def __init__(self, transport: Any) -> None:
-        with one_line():
+        with one_line(transport):
             self._shared = None if transport is None else httpx.AsyncClient(transport=transport)
             self._tls: Any = httpx.create_ssl_context() if self._shared is None else None
         self._idle: list[httpx.AsyncClient] = [] if self._shared else [self._made()]
@@ -80,10 +81,12 @@ class Pools:
 
 
 @contextmanager
-def one_line() -> Iterator[None]:
+def one_line(transport: Any = None) -> Iterator[None]:
     """httpx reads the proxy variables when a client is made; what it finds wrong there is the
-    user's to mend."""
+    user's to mend. transport: with one of one's own they are not read."""
     try:
+        if transport is None:
+            _check_ports(getproxies())
         yield
     except ImportError:
         raise ConfigError(
@@ -96,5 +99,16 @@ def one_line() -> Iterator[None]:
         ) from None
     except (ValueError, httpx.InvalidURL) as error:
         raise ConfigError(
-            f"A proxy variable (HTTPS_PROXY, ALL_PROXY …) is not usable: {error}.", hint="Mend or unset it."
+            f"A proxy variable (HTTPS_PROXY, ALL_PROXY, NO_PROXY …) is not usable: {error}.",
+            hint="Mend or unset it.",
         ) from None
+
+
+def _check_ports(proxies: Mapping[str, str]) -> None:
+    """Raise ValueError for a port that there is not: a socket would take another one, or fail in its own
+    way."""
+    for name in ("http", "https", "all"):
+        url = proxies.get(name, "")
+        port = httpx.URL(url if "://" in url else f"http://{url}").port
+        if port is not None and port >= 2**16:
+            raise ValueError(f"Invalid port: '{port}'")

@@ -23,7 +23,7 @@ def reach(url: str, key: Key | None = None, *, transport: Any = None, seconds: f
         keep_out(key)
     headers = {"user-agent": "kimi-magic"} | ({"authorization": key.authorization()} if key else {})
     try:
-        with one_line():
+        with one_line(transport):
             http = httpx.Client(transport=transport, timeout=seconds)
         with http:
             status = http.post(f"{url}/v1/messages", json={}, headers=headers).status_code
