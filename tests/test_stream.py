@@ -26,6 +26,7 @@ from kimi_magic.errors import (
     StreamDecodeError,
     TimeoutError,
 )
+from kimi_magic.retry import is_retryable
 from kimi_magic.stream import (
     ContentBlockDelta,
     ContentBlockStart,
@@ -684,9 +685,54 @@ def test_an_error_event_in_a_stream(event_line: bytes, error: Any, cls: type[Kim
     assert raised.partial.text == "a"
 
 
+@pytest.mark.parametrize(
+    "data", [b"the upstream is gone", b'{"type":"error","message":"the upstream is gone"}']
+)
+def test_an_error_event_of_another_make_keeps_its_words(data: bytes) -> None:
+    raised = failure(sse(START, text("a")) + b"event: error\ndata: " + data + b"\n\n")
+    assert type(raised) is ServerError
+    assert "error: the upstream is gone." in str(raised)
+    assert raised.partial.text == "a"
+
+
 def test_an_openai_shaped_error_event_counts_too() -> None:
     raised = failure(sse(START) + b'data: {"error": {"message": "m", "code": "429"}}\n\n')
     assert type(raised) is RateLimitError
+
+
+WHOLE = {"type": "message", "content": [{"type": "text", "text": "深"}], "stop_reason": "end_turn"}
+
+
+def test_a_whole_reply_that_was_cut_is_incomplete_and_may_be_asked_for_again() -> None:
+    body = json.dumps(WHOLE, ensure_ascii=False).encode()
+    for end in range(1, len(body)):
+        raised = pump([body[:end]])
+        assert type(raised) is IncompleteStreamError
+        assert is_retryable(raised)
+    assert pump([body]) is None
+    assert type(pump([body + b"}"])) is GatewayError
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_whole_reply_without_content_is_an_empty_one(content: str | None) -> None:
+    assert type(pump([json.dumps({**WHOLE, "content": content}).encode()])) is EmptyResponseError
+
+
+def test_content_may_be_the_text_alone() -> None:
+    reply = Reply(200, {})
+    list(reply.feed(json.dumps({**WHOLE, "content": "a"}).encode()))
+    list(reply.close())
+    assert [b.json for b in reply.message.content] == [{"type": "text", "text": "a"}]
+
+
+def test_a_line_of_text_is_no_cut_stream() -> None:
+    for step in (1, 5, 99):
+        said = b"no healthy upstream\n"
+        raised = pump([said[i : i + step] for i in range(0, len(said), step)])
+        assert type(raised) is GatewayError
+        assert "'no healthy upstream'" in str(raised)
+    for cut in (b"", b"\xef", b"eve", b"data", b": ok\n\n", b"data\n", b"event: message_st", b"retry: 5\n"):
+        assert type(pump([cut])) is IncompleteStreamError
 
 
 def test_a_message_with_a_null_error_is_a_message() -> None:

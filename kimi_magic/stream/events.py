@@ -92,6 +92,8 @@ class ErrorEvent(_Typed, frozen=True, tag="error"):
     """An error after the 200; raised by `MessageStream`, never handed on."""
 
     error: Any = None
+    message: Any = None
+    """Some gateways put it here."""
     request_id: Any = None
 
 
@@ -151,6 +153,8 @@ def _decode_slowly(name: bytes, data: bytes) -> Event | ErrorEvent | None:
     except ValueError:
         if name and name not in _NAMES:
             return None
+        if name == b"error":  # some gateways write a line of text
+            return ErrorEvent(data.decode("utf-8", "replace"))
         raise
     if not isinstance(value, dict):
         if name and name not in _NAMES:
@@ -202,9 +206,9 @@ def _from_json(value: Json, name: bytes) -> Event | ErrorEvent:
         case "ping":
             return Ping()
         case "error":
-            return ErrorEvent(value.get("error"), value.get("request_id"))
+            return ErrorEvent(value.get("error"), value.get("message"), value.get("request_id"))
     if "error" in value and "type" not in value:  # the shape that OpenAI-like gateways send
-        return ErrorEvent(value["error"], value.get("request_id"))
+        return ErrorEvent(value["error"], request_id=value.get("request_id"))
     return UnknownEvent(value)
 
 

@@ -90,7 +90,7 @@ class MessageStream:
         """
         message = mended(message)
         events: list[Event] = [MessageStart({k: v for k, v in message.items() if k != "content"})]
-        for index, json in enumerate(_objects(message.get("content"))):
+        for index, json in enumerate(_blocks(message.get("content"))):
             events += [ContentBlockStart(index, json), ContentBlockStop(index)]
         ending = {k: message.get(k) for k in ("stop_reason", "stop_sequence")}
         events += [MessageDelta(ending, message.get("usage")), MessageStop()]
@@ -159,7 +159,7 @@ class MessageStream:
                 message = mended(message)
                 self._head.update((k, v) for k, v in message.items() if k != "stop_reason")
                 self._usage = self._usage.merged(_object(message.get("usage")))
-                opened = enumerate(_objects(message.get("content")))
+                opened = enumerate(_blocks(message.get("content")))
                 return (MessageStart(message), *(self._open(i, OpenBlock(json)) for i, json in opened))
             case MessageDelta(delta, usage):
                 self._head.update((k, v) for k, v in mended(delta).items() if v is not None)
@@ -168,9 +168,11 @@ class MessageStream:
                 self.done = True
             case UnknownEvent(json):
                 return (UnknownEvent(mended(json)),)
-            case ErrorEvent(error, request_id):
-                said = {"error": mended(error), "request_id": request_id or self._request_id}
-                raise self._failed(api_error(None, said))
+            case ErrorEvent(error, message, request_id):
+                said = mended(error if error is not None else {"message": message})
+                raise self._failed(
+                    api_error(None, {"error": said, "request_id": request_id or self._request_id})
+                )
         return (event,)
 
 
@@ -185,5 +187,7 @@ def _object(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: Any) -> list[Json]:
+def _blocks(value: Any) -> list[Json]:
+    if isinstance(value, str):  # some gateways send the text alone
+        return [{"type": "text", "text": value}] if value else []
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+import msgspec
+
 from ..errors import GatewayError, IncompleteStreamError, KimiError, TimeoutError
 from ..wire import Message, api_error
 from .blocks import mended
@@ -20,6 +22,10 @@ from .events import Event, Ping, parse_json
 from .message import MessageStream
 from .sse import BOM
 
+_FIELD = re.compile(rb"\s*[^\s:]*(:|\Z)|\s*(data|event|id|retry)\s")
+"""How a stream's first line begins, and all of what was cut in it; a comment is a field without a name."""
+_OPENING = 200
+"""Bytes of a body that are kept, to be shown where they are no stream's."""
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 _TAG = re.compile(r"<[^>]*>")
 
@@ -45,6 +51,7 @@ class Reply:
         self._stream = MessageStream(self.request_id)
         self._body: list[bytes] | None = None if status // 100 == 2 else []  # of what is no stream
         self._head: bytes | None = b""  # what came before it is known which of the two this is
+        self._opening = b""  # of a stream
         self._held: list[Event] | None = []  # until the content begins
         self._progress_at = now
         self._progress_limit = progress_limit
@@ -62,6 +69,8 @@ class Reply:
     def feed(self, chunk: bytes, now: float = 0.0) -> Iterator[Event]:
         if self._head is not None or self._body is not None:
             chunk = self._events_in(chunk)
+        if len(self._opening) < _OPENING:
+            self._opening = (self._opening + chunk)[:_OPENING]
         progress = self._body is not None
         for event in self._stream.feed(chunk):
             progress = progress or type(event) is not Ping
@@ -84,6 +93,8 @@ class Reply:
         if self._body is not None:
             for event in self._whole(b"".join(self._body), now_utc):
                 yield from self._release(event)
+        elif self.message == Message(request_id=self.request_id) and not _FIELD.match(self._opening):
+            raise self._gateway_error(self._opening, now_utc)
         self._stream.close()
         yield from self._held or ()
         self._held = None
@@ -132,9 +143,9 @@ class Reply:
             value = mended(parse_json(body.removeprefix(BOM)))
         except ValueError:
             value = None
-        if not isinstance(value, dict):
-            raise self._gateway_error(body, now_utc)
         good = self.status // 100 == 2
+        if not isinstance(value, dict):
+            raise self._cut() if good and _is_cut(body) else self._gateway_error(body, now_utc)
         if not good or value.get("error") is not None or value.get("type") == "error":
             raise api_error(
                 None if good else self.status,
@@ -142,9 +153,16 @@ class Reply:
                 request_id=self.request_id,
                 retry_after=self._retry_after(now_utc),
             )
-        if not isinstance(value.get("content"), list):
+        if not isinstance(value.get("content"), list) and value.get("type") != "message":
             raise self._gateway_error(body, now_utc)
         yield from self._stream.feed_whole(value)
+
+    def _cut(self) -> KimiError:
+        return self._failed(
+            IncompleteStreamError(
+                "The reply ended in the middle: it is JSON without its end.", hint="Run the cell again."
+            )
+        )
 
     def _gateway_error(self, body: bytes, now_utc: float) -> KimiError:
         text = body[:100_000].decode("utf-8", "replace")
@@ -173,3 +191,12 @@ class Reply:
             return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now_utc)
         except (KeyError, ValueError, OverflowError):
             return None
+
+
+def _is_cut(body: bytes) -> bool:
+    """Whether it is the beginning of a JSON value."""
+    try:
+        msgspec.json.decode(body.removeprefix(BOM))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return "truncated" in str(error)
+    return False

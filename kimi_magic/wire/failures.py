@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..errors import (
@@ -39,7 +40,10 @@ _HINTS: dict[type[APIError], str] = {
     OverloadedError: "The server is busy: run the cell again in a moment.",
     ServerError: "The fault is the server's: run the cell again in a moment.",
 }
-_QUOTA = ("exceeded_current_quota", "insufficient_quota", "insufficient_balance", "insufficient balance")
+_QUOTA = re.compile(
+    r"exceeded[_ ](your[_ ])?current[_ ](\w+[_ ])?quota|insufficient[_ ](user[_ ])?(quota|balance)"
+    r"|(?<!频繁或)额度不足|余额不足"  # the page calls every 429 请求过于频繁或额度不足
+)
 
 
 def api_error(
@@ -56,7 +60,7 @@ def api_error(
     inner = inner if isinstance(inner, dict) else {"message": inner}
     kind = _printable(inner.get("type") or inner.get("code"), 80) or None
     text = _printable(inner.get("message") or body.get("detail"), 500) or "no message"
-    cls = _error_class(status, kind, text)
+    cls = _error_class(status, kind, f"{inner.get('code')} {text}")
     hint = _HINTS.get(cls, "")
     if "reasoning_content" in text or ("thinking" in text and cls is BadRequestError):
         hint = "Thinking blocks of earlier turns must go back unchanged: start afresh with %kimi new."
@@ -74,7 +78,7 @@ def _printable(value: Any, longest: int) -> str:
 
 
 def _error_class(status: int | None, kind: str | None, text: str) -> type[APIError]:
-    quota = any(mark in f"{kind} {text}".lower() for mark in _QUOTA)
+    quota = _QUOTA.search(f"{kind} {text}".lower())
     if quota and status in (None, 402, 403, 429):
         return QuotaError
     if status is None and kind in _BY_TYPE:
