@@ -807,6 +807,17 @@ def test_a_transport_of_ones_own_is_streamed_and_closed(make: Any) -> None:
     assert transport.body.closed
 
 
+def test_a_transport_between_may_hand_on_a_body_that_can_be_read_only_once() -> None:
+    class Between(httpx.BaseTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            had = network().handle_request(request)
+            assert isinstance(had.stream, httpx.SyncByteStream)
+            return httpx.Response(200, content=iter(had.stream), extensions=had.extensions)
+
+    with Loopback([Answer(GOOD)]) as server, Client("sk-x", server.url, transport=Between()) as client:
+        assert client.create(**ASK).text == "Hello"
+
+
 @pytest.mark.parametrize(("headers", "simulated"), [({"X-Kimi-Simulator": "1"}, True), ({}, False)])
 def test_a_simulator_marks_its_replies(headers: dict[str, str], simulated: bool) -> None:
     with Client("sk-x", "http://host.test", transport=Script([BODY], headers)) as client:

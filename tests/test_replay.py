@@ -18,11 +18,15 @@ from typing import Any
 import httpx
 import nbformat
 import pytest
+from loopback import Answer, Loopback, anetwork, chunked, network
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from scripted import Scripted, end, failing, reply, whole
 from test_session import run, session
 from test_twins import BLOCKS
+from test_wire_cases import CASES, aask, ask
+from test_wire_cases import check as check_wire_case
+from test_wire_cases import raw as wire_case
 
 from kimi_magic import AsyncClient, Client, Kimi, KimiMagic
 from kimi_magic.errors import ConfigError, KimiError, ReplayError, StoreError
@@ -144,6 +148,33 @@ def test_errors_and_cut_replies_are_not_recorded(cassette: Path) -> None:
                 client.create(messages=[user(f"Hello [[simulate: {directive}]]")], max_tokens=500)
     lines = read_cassette(cassette)
     assert lines == []
+
+
+@pytest.mark.parametrize("way", [ask, aask], ids=["sync", "async"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_client_takes_for_a_reply_is_recorded_from_a_connection_and_nothing_else(
+    cassette: Path, name: str, way: Any
+) -> None:
+    with Loopback([Answer(wire_case(name))]) as server:
+        outcome = way(
+            server, transport=RecordTransport(cassette, network(), anetwork()), policy=Policy(tries=1)
+        )
+        check_wire_case(name, outcome)
+        if isinstance(outcome, KimiError):
+            assert read_cassette(cassette) == []
+        else:
+            check_wire_case(name, way(server, transport=ReplayTransport(cassette, speed=0)))
+            assert len(server.requests) == 1
+
+
+def test_the_end_of_a_recorded_body_is_waited_for_no_longer_than_without_the_tape(cassette: Path) -> None:
+    body = stream_bytes()
+    with (
+        Loopback([Answer(chunked(body, end=False), after="hold")]) as server,
+        Client(KEY, server.url, transport=RecordTransport(cassette, network())) as client,
+    ):
+        assert client.create(**ASK).text == "深圳🚀"  # else it waits for ten minutes
+    assert len(read_cassette(cassette)) == 1
 
 
 def test_an_inner_transport_is_asked_what_the_client_asks(cassette: Path) -> None:

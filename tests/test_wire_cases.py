@@ -70,7 +70,7 @@ def check(name: str, outcome: Message | KimiError, *, on_socket: bool = True) ->
 
 
 def ask(server: Loopback, **settings: Any) -> Message | KimiError:
-    with Client("sk-test-key", server.url, transport=network(), **settings) as client:
+    with Client("sk-test-key", server.url, **{"transport": network(), **settings}) as client:
         try:
             return client.create(**ASK)
         except KimiError as error:
@@ -79,7 +79,8 @@ def ask(server: Loopback, **settings: Any) -> Message | KimiError:
 
 def aask(server: Loopback, **settings: Any) -> Message | KimiError:
     async def run() -> Message | KimiError:
-        async with AsyncClient("sk-test-key", server.url, transport=anetwork(), **settings) as client:
+        made = {"transport": anetwork(), **settings}
+        async with AsyncClient("sk-test-key", server.url, **made) as client:
             try:
                 return await client.create(**ASK)
             except KimiError as error:

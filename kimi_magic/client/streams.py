@@ -192,7 +192,7 @@ def _read_out(response: httpx.Response) -> None:
     than a moment for it: httpcore looks the timeout up again for each iteration of the stream."""
     if "network_stream" in response.extensions:  # else it is a transport of one's own
         response.request.extensions["timeout"]["read"] = _PATIENCE
-        with suppress(httpx.TransportError):
+        with suppress(httpx.TransportError, httpx.StreamError):  # some can be read only once
             for _ in zip(range(_REST), _raw(response), strict=False):
                 pass
 

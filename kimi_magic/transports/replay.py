@@ -12,15 +12,16 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from ..errors import ReplayError, StoreError
+from ..errors import KimiError, ReplayError, StoreError
 from ..keys import Key
 from ..recordings import KEPT_HEADERS, Library, Recording, from_lines, to_line
+from ..stream import Reply
 from ..wire import Json, fingerprint
 
 REPLAYED = "x-kimi-replayed"
@@ -140,7 +141,7 @@ class _Tape:
         self._since = time.monotonic()
         self._open = b""
         self._chunks: list[tuple[float, bytes]] = []
-        self._written = False
+        self._is_over = False
 
     def add(self, data: bytes) -> None:
         self._open += data
@@ -149,23 +150,35 @@ class _Tape:
             self._cut(max(ends))
 
     def _cut(self, end: int) -> None:
+        if not end:
+            return
         now = time.monotonic()
         self._chunks.append((now - self._since, self._open[:end]))
         self._open, self._since = self._open[end:], now
 
-    def end(self, response: httpx.Response, *, closed: bool = False) -> None:
-        """The reply is over. closed: by the reader, who may have seen its end before the connection's."""
-        if response.status_code != 200 or self._written:
+    def end(self, response: httpx.Response) -> None:
+        """The reply is over, or closed by its reader, who may have seen its end before the connection's."""
+        if self._is_over:
             return
-        if self._open and not closed:
-            self._cut(len(self._open))
-        is_stream = "event-stream" in response.headers.get("content-type", "")
-        if (closed or is_stream) and not any(b"message_stop" in data for _, data in self._chunks[-2:]):
-            return  # it was cut
-        self._written = True
-        headers = {k: v for k, v in response.headers.items() if k.lower() in KEPT_HEADERS}
-        recording = Recording(self._request, tuple(self._chunks), 200, headers)
-        _append(self._path, to_line(_without(recording, self._hidden)))
+        self._is_over = True
+        self._cut(len(self._open))
+        if response.status_code == 200 and _is_whole(response, self._chunks):
+            headers = {k: v for k, v in response.headers.items() if k.lower() in KEPT_HEADERS}
+            recording = Recording(self._request, tuple(self._chunks), 200, headers)
+            _append(self._path, to_line(_without(recording, self._hidden)))
+
+
+def _is_whole(response: httpx.Response, chunks: Iterable[tuple[float, bytes]]) -> bool:
+    """Whether it is a reply that a client takes for one, rather than cut, an error or a page."""
+    reply = Reply(response.status_code, response.headers)
+    try:
+        for _ in reply.feed(b"".join(data for _, data in chunks)):
+            pass
+        for _ in reply.close():
+            pass
+    except KimiError:
+        return False
+    return True
 
 
 _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
@@ -201,10 +214,19 @@ def _without(recording: Recording, hidden: Callable[[str], str]) -> Recording:
 
 
 class _SyncTape(httpx.SyncByteStream):
+    """Who has seen the reply's end may iterate again, for the end of the connection's body: that is not
+    taped."""
+
     def __init__(self, response: httpx.Response, tape: _Tape) -> None:
         self._response, self._tape = response, tape
+        self._is_begun = False
 
     def __iter__(self) -> Iterator[bytes]:
+        if self._is_begun:
+            assert isinstance(self._response.stream, httpx.SyncByteStream)
+            yield from self._response.stream
+            return
+        self._is_begun = True
         for chunk in self._response.iter_bytes():
             self._tape.add(chunk)
             yield chunk
@@ -212,7 +234,7 @@ class _SyncTape(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._response.close()
-        self._tape.end(self._response, closed=True)
+        self._tape.end(self._response)
 
 
 class _AsyncTape(httpx.AsyncByteStream):
@@ -227,7 +249,7 @@ class _AsyncTape(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._response.aclose()
-        self._tape.end(self._response, closed=True)
+        self._tape.end(self._response)
 
 
 def _again(request: httpx.Request, body: bytes) -> httpx.Request:
