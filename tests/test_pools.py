@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
+import pytest
 from loopback import Answer, Loopback, http
 
 from kimi_magic.client import AsyncClient
@@ -53,3 +55,16 @@ def test_a_client_that_is_closed_while_a_reply_comes_lets_it_end_and_leaves_noth
             assert await asyncio.to_thread(server.over.acquire, timeout=5)
 
         asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the transport of a loop that is over
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_works_in_one_event_loop_after_another() -> None:
+    with Loopback(SAY) as server:
+        client = AsyncClient("sk-key", server.url)
+        for _ in range(3):
+            assert asyncio.run(client.create(**ASK)).text == "Yes."
+        asyncio.run(client.aclose())
+        gc.collect()
+        for _ in range(3):
+            assert server.over.acquire(timeout=5)

@@ -32,6 +32,7 @@ class Pools:
             self._tls: Any = httpx.create_ssl_context() if self._shared is None else None
         self._idle: list[httpx.AsyncClient] = [] if self._shared else [self._made()]
         self._taken = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._later: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self.is_closed = False
@@ -44,6 +45,7 @@ class Pools:
         """A client for one request at a time, to be given back."""
         self._taken += 1
         self._forget()
+        self._settle()
         return self._shared or (self._idle.pop() if self._idle else self._made())
 
     async def give_back(self, client: httpx.AsyncClient) -> None:
@@ -61,6 +63,7 @@ class Pools:
         """Close what is idle now, and the rest when it is given back."""
         self.is_closed = True
         self._forget()
+        self._settle()
         if self._shared is not None:
             await self._shared.aclose()
         await self._close_idle(0)
@@ -72,6 +75,14 @@ class Pools:
         if self._later is not None:
             self._later.cancel()
             self._later = None
+
+    def _settle(self) -> None:
+        """Connections of an event loop that is over (`asyncio.run`) can neither be used nor closed in the
+        next one: they end as garbage."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            self._idle.clear()
+        self._loop = loop
 
     async def _close_idle(self, kept: int) -> None:
         closing = self._idle[: len(self._idle) - kept]
