@@ -830,6 +830,14 @@ SCHEMAS = [
     },
     {"definitions": {"D": {"enum": [None]}}, "$ref": "#/definitions/D"},
     {"type": "object", "properties": {"a": False, "b": True}},
+    {"type": "object", "properties": {"a": False}, "minProperties": 1},
+    {"type": "object", "required": ["a"], "dependentSchemas": {"a": {"required": ["c"]}, "b": False}},
+    {"type": "array", "items": NODE, "uniqueItems": True, "minItems": 5, "$defs": {"Node": NODE}},
+    {"$defs": {"a/b ~": {"type": "integer"}}, "$ref": "#/$defs/a~1b%20~0"},
+    {"type": "string", "format": "email", "minLength": 40},
+    {"type": "string", "format": "uuid", "pattern": "^[0-9a-f-]{36}$"},
+    {"type": "string", "pattern": r"^\W+$", "minLength": 5, "maxLength": 5},
+    {"type": "string", "pattern": r"^(?=.*[A-Z])(?=.*\d).{8,}$"},
     {},
 ]
 
@@ -837,7 +845,8 @@ SCHEMAS = [
 @pytest.mark.parametrize("schema", SCHEMAS, ids=range(len(SCHEMAS)))
 def test_structured_output_fits_unusual_schemas(schema):
     value = structured(Simulator(speed=0, lenient=True), "Anything", schema)
-    jsonschema.Draft202012Validator(schema).validate(value)
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    jsonschema.Draft202012Validator(schema, format_checker=checker).validate(value)
 
 
 def bounds(low, high):

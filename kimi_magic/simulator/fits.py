@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 from typing import Any
+from urllib.parse import unquote
 
 from ..wire import Json
 from .plausible import has_format
@@ -25,7 +26,7 @@ def resolve(ref: object, root: Json) -> Any:
     node: Any = root
     if not isinstance(ref, str) or not ref.startswith("#"):
         raise UnresolvedError(f"$ref: {ref!r} does not point into this schema.")
-    for part in [p.replace("~1", "/").replace("~0", "~") for p in ref[1:].split("/") if p]:
+    for part in [p.replace("~1", "/").replace("~0", "~") for p in unquote(ref[1:]).split("/") if p]:
         if isinstance(node, list) and part.isdigit() and int(part) < len(node):
             node = node[int(part)]
         elif isinstance(node, dict) and part in node:
@@ -164,6 +165,9 @@ _CHECKS: dict[str, Check] = {
     "propertyNames": lambda v, part, s, inner: not isinstance(v, dict) or all(inner(k, part) for k in v),
     "dependentRequired": lambda v, needs, s, inner: (
         not isinstance(v, dict) or all(v.keys() >= set(names) for key, names in needs.items() if key in v)
+    ),
+    "dependentSchemas": lambda v, parts, s, inner: (
+        not isinstance(v, dict) or all(inner(v, part) for key, part in parts.items() if key in v)
     ),
     "anyOf": lambda v, parts, s, inner: any(inner(v, part) for part in parts),
     "oneOf": lambda v, parts, s, inner: sum(inner(v, part) for part in parts) == 1,

@@ -50,15 +50,17 @@ _NAMES = {
 def texts(schema: Json, name: str, pick: int) -> Iterator[str]:
     """Candidates, best first. pick: a number that chooses among equals."""
     low, high = schema.get("minLength", 0), schema.get("maxLength")
+    form = _FORMATS.get(str(schema.get("format")))
+    if form is not None:
+        made = [form.format(1 + (pick + n) % 28) for n in range(28)]
+        yield from (text.rjust(low, "a") if "@" in text else text.ljust(low, "a") for text in made)
     if "pattern" in schema:
-        for extra in (0, 1, 2, 3, 5, 8, low):
-            core = text_for(schema["pattern"], extra)
+        for extra in (0, 1, 2, 3, 5, 8, low - 1, low):
+            core = text_for(schema["pattern"], max(extra, 0))
             yield from (core, core.ljust(low, "a"), core.rjust(low, "a"))
         core = text_for(schema["pattern"])
         yield from (core + "a" * n for n in range(1, 9))
-    form = _FORMATS.get(str(schema.get("format")))
-    if form is not None:
-        yield from (form.format(1 + (pick + n) % 28) for n in range(28))
+        yield from (sized("Aa1!" * 4, low, high), "a", "0")  # what a look-ahead may ask for
     words = re.sub(r"[_\s-]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).strip().lower()
     known = _NAMES.get(words) or _NAMES.get(words.rpartition(" ")[2]) or ()
     yield from (sized(known[(pick + n) % len(known)], low, high) for n in range(len(known)))

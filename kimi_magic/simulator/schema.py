@@ -87,7 +87,7 @@ class _Maker:
                 yield from islice(self._of_kind(kind, flat, name, depth), _TRIES // len(kinds))
 
     def _flat(self, schema: Any) -> Json:
-        """The schema with its references followed and its allOf merged in."""
+        """The schema, its references followed, its allOf and what depends on required names merged in."""
         flat = dict(schema) if isinstance(schema, dict) else {}
         for _ in range(_TOO_DEEP):
             if "$ref" in flat:
@@ -95,6 +95,10 @@ class _Maker:
                 flat = merge(dict(target) if isinstance(target, dict) else {}, flat)
             elif flat.get("allOf"):
                 for part in flat.pop("allOf"):
+                    flat = merge(flat, self._flat(part))
+            elif flat.get("dependentSchemas"):
+                parts = flat.pop("dependentSchemas")
+                for part in [parts[key] for key in flat.get("required") or () if key in parts]:
                     flat = merge(flat, self._flat(part))
             else:
                 return flat
@@ -169,9 +173,8 @@ class _Maker:
             if more is None:
                 return None
             made = list(islice(self.tested(_property(flat, more), more, depth + 1), 1))
-            if not made:
-                return None
-            value[more] = made[0]
+            if made:
+                value[more] = made[0]
         return value
 
     def _arrays(self, flat: Json, name: str, depth: int) -> Iterator[list[Any]]:
@@ -194,9 +197,12 @@ class _Maker:
                 part = merge(self._flat(part), self._flat(flat["contains"]))
             label = _singular(name) if n == 0 else f"{_singular(name)} {n + 1}"
             options: Iterable[Any] = self.tested(part, label, depth + 1)
+            seed = self.seed
             if flat.get("uniqueItems"):
+                self.seed = f"{seed}/{n}"  # what is deep inside has to differ too
                 options = (item for item in options if not any(same(item, old) for old in value))
             made = list(islice(options, 1))
+            self.seed = seed
             if not made:
                 return None
             value += made
@@ -256,6 +262,7 @@ def _numbers(flat: Json, kind: str, usual: int) -> Iterator[Any]:
             else 0
         )
         tries += [(start + k) * step for k in range(9)]
+        tries += [(usual + k) * step for k in range(1, 40)]
     if low > -math.inf and high < math.inf:
         tries.append((low + high) / 2)
     tries += [edge + more for edge in (low, high) if abs(edge) < math.inf for more in (0, 1, -1, 0.5, -0.5)]
