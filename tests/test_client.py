@@ -432,7 +432,7 @@ def test_an_unreachable_host_hands_over_at_once_and_rests(make: Any) -> None:
 def test_a_host_that_rests_and_then_answers_is_first_again(make: Any) -> None:
     silent = Answer(b"", after="hold")
     with Loopback([silent, Answer(GOOD)]) as first, Loopback([Answer(BUSY)]) as second:
-        one = make(first, second, limits=Limits(silence=0.1))
+        one = make(first, second, limits=Limits(silence=0.5))
         assert one.run()[1].text == "Hello"
         assert (len(first.requests), len(second.requests)) == (2, 1)
         assert one.run()[1].text == "Hello"
@@ -469,7 +469,7 @@ def test_a_connection_that_the_server_closed_long_ago_is_not_used(make: Any) -> 
 @pytest.mark.parametrize("step", [None, 1])
 def test_one_connection_serves_many_requests(make: Any, data: bytes, step: int | None) -> None:
     with Loopback([Answer(data, step, after="keep")]) as server:
-        one = make(server)
+        one = make(server, limits=Limits(ending=5.0))
         for _ in range(3):
             assert one.run()[1].text == "Hello"
         assert server.connections == 1
@@ -488,19 +488,19 @@ def test_the_end_is_message_stop_though_the_socket_stays_open(make: Any, tail: b
 
 
 def test_silence_before_and_inside_the_reply_ends_it(make: Any) -> None:
-    limits = Limits(silence=0.15)
+    limits = Limits(silence=0.5)
     for data, cls_partial in ((b"", None), (chunked(HALF, end=False), "Hel")):
         with Loopback([Answer(data, after="hold")]) as server:
             _, error = make(server, limits=limits, policy=Policy(tries=1)).run()
         assert type(error) is TimeoutError
-        assert "0.15 s" in str(error)
+        assert "0.5 s" in str(error)
         assert (error.partial and error.partial.text) == cls_partial
 
 
 def test_comments_and_pings_break_the_silence(make: Any) -> None:
     comments = b": keep\n\n" * 8
-    with Loopback([Answer(chunked(comments, BODY), step=100, pause=0.03)]) as server:
-        _, message = make(server, limits=Limits(silence=0.2)).run()
+    with Loopback([Answer(chunked(comments, BODY), step=100, pause=0.08)]) as server:
+        _, message = make(server, limits=Limits(silence=0.5)).run()
     assert message.text == "Hello"
 
 

@@ -33,6 +33,9 @@ class Limits:
     """Without a single byte."""
     progress: float = 1800.0
     """With nothing but pings."""
+    ending: float = 0.1
+    """From the end of the reply to the end of its HTTP body, after which the connection can serve the next
+    request; it is closed sooner than waited for."""
 
     def timeout(self) -> httpx.Timeout:
         return httpx.Timeout(self.silence, connect=self.connect, pool=None)
@@ -89,6 +92,10 @@ class Exchange:
     @property
     def message(self) -> Message:
         return self.reply.message if self.reply is not None else Message()
+
+    @property
+    def limits(self) -> Limits:
+        return self._setup.limits
 
     @property
     def simulated(self) -> bool:

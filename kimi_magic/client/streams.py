@@ -24,10 +24,8 @@ from .lines import Line
 from .pools import Pools
 
 _FOREIGN = (KimiError, httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
-_PATIENCE = 0.1
-"""Seconds that the end of the body may take after the end of the reply."""
 _REST = 16
-"""Chunks that may follow in that time."""
+"""Chunks that may follow the end of the reply."""
 
 
 class _Stream:
@@ -89,7 +87,7 @@ class SyncMessageStream(_Stream):
             for chunk in chunks:
                 yield from exchange.feed(chunk)
                 if reply.done:
-                    _read_out(response)
+                    _read_out(response, exchange.limits.ending)
                     break
         finally:
             response.close()
@@ -138,7 +136,7 @@ class AsyncMessageStream(_Stream):
                             for event in exchange.feed(chunk):
                                 yield event
                             if reply.done:
-                                await _aread_out(chunks)
+                                await _aread_out(chunks, exchange.limits.ending)
                                 break
                     finally:
                         await response.aclose()
@@ -187,21 +185,21 @@ def _araw(response: httpx.Response) -> httpx.AsyncByteStream:
     return response.stream
 
 
-def _read_out(response: httpx.Response) -> None:
+def _read_out(response: httpx.Response, seconds: float) -> None:
     """Take the end of the body, so that the connection can serve the next request, but wait no more
     than a moment for it: httpcore looks the timeout up again for each iteration of the stream."""
     if "network_stream" in response.extensions:  # else it is a transport of one's own
-        response.request.extensions["timeout"]["read"] = _PATIENCE
+        response.request.extensions["timeout"]["read"] = seconds
         with suppress(httpx.TransportError, httpx.StreamError):  # some can be read only once
             for _ in zip(range(_REST), _raw(response), strict=False):
                 pass
 
 
-async def _aread_out(chunks: AsyncIterator[bytes]) -> None:
+async def _aread_out(chunks: AsyncIterator[bytes], seconds: float) -> None:
     """The same; here a wait that is cut off also ends the generators that httpx puts into each other,
     which would else be left to the loop."""
     with suppress(httpx.TransportError, httpx.DecodingError, builtins.TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(seconds):
             async for _ in chunks:
                 pass
 
