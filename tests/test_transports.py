@@ -208,6 +208,31 @@ def test_a_body_may_come_in_chunks(server, client):
     assert client.post(server.url + "/v1/messages", content=parts).content == expected()
 
 
+def exchanged(server, head: str, sent: bytes = b"") -> bytes:
+    """All that the server says until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        lines = [head, "Host: 127.0.0.1", *(f"{name}: {value}" for name, value in HEADERS.items())]
+        connection.sendall("\r\n".join(lines).encode() + b"\r\n" + sent)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_a_client_of_http_1_0_gets_the_reply_without_chunks(server):
+    asked = json.dumps(body()).encode()
+    said = exchanged(
+        server, "POST /v1/messages HTTP/1.0", b"Content-Length: %d\r\n\r\n%b" % (len(asked), asked)
+    )
+    assert said.partition(b"\r\n\r\n")[2] == expected()
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: x", b"Content-Length: -5", b"Transfer-Encoding: chunked\r\n\r\nzz"]
+)
+def test_a_body_without_a_length_that_can_be_read_is_400(server, framing):
+    assert exchanged(server, "POST /v1/messages HTTP/1.1", framing + b"\r\n\r\n{}").startswith(
+        b"HTTP/1.1 400 "
+    )
+
+
 @pytest.mark.parametrize("name", ["broken", "drop"])
 def test_a_broken_connection_breaks(server, client, name):
     with pytest.raises(httpx.RemoteProtocolError):

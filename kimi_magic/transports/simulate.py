@@ -233,8 +233,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = dict(self.headers.items())
         try:
-            reply = self.server.simulator.handle(self.command, self.path, headers, self._read_body())
-            self._send(reply)
+            body = self._read_body()
+        except ValueError:
+            self.send_error(400, "The body has no length that can be read")
+            return
+        try:
+            self._send(self.server.simulator.handle(self.command, self.path, headers, body))
         except ConnectionError:
             self._break_off()
 
@@ -242,7 +246,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            length = int(self.headers.get("Content-Length") or 0)
+            if length < 0:
+                raise ValueError(length)
+            return self.rfile.read(length)
         parts = []
         while size := int(self.rfile.readline().split(b";")[0] or b"0", 16):
             parts.append(self.rfile.read(size))
@@ -255,13 +262,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        self.send_header("Transfer-Encoding", "chunked")
+        in_chunks = self.request_version != "HTTP/1.0"  # which knows none: there the connection's end is it
+        if in_chunks:
+            self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for delay, chunk in reply.chunks:
             if delay > 0:
                 self._wait(delay)
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-        self.wfile.write(b"0\r\n\r\n")
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk) if in_chunks else chunk)
+        if in_chunks:
+            self.wfile.write(b"0\r\n\r\n")
+        self.close_connection = self.close_connection or not in_chunks
 
     def _wait(self, seconds: float) -> None:
         """Wait, but not for a client that has gone or a server that is being closed."""
