@@ -121,10 +121,16 @@ class Client(_Base):
     def create(self, request: Request | None = None, /, **fields: Any) -> Message:
         """Ask and wait for the whole reply.
 
-        fields: those of `wire.Request` (messages, max_tokens, effort …), or the API's own
-        output_config and cache_control. It is streamed all the same, unless `stream=False` is among
-        them: minutes of thinking without a byte look like a dead connection to what stands between.
-        Raises `RequestError` before sending, `APIError`, `TransportError` or `StreamError` after.
+        request: a ready `wire.Request`, in place of all fields.
+        fields: messages (objects with role and content, which is text or blocks, also as they came in a
+            reply), max_tokens (1 to 1,048,576, thinking included; 32,768), model, system, tools,
+            tool_choice, stop_sequences, output_config and cache_control as the API page has them; effort,
+            schema and cache_ttl are short for output_config.effort, output_config.format.schema and
+            cache_control.ttl.
+
+        It is streamed all the same, unless `stream=False` is among the fields: minutes of thinking without
+        a byte look like a dead connection to what stands between. Raises `RequestError` before sending,
+        `APIError`, `TransportError` or `StreamError` after.
         """
         with self.stream(request, **fields) as stream:
             for _ in stream:

@@ -168,7 +168,8 @@ def _check_block(block: Json, place: str) -> None:
     """`ContentBlock` of the page."""
     kind = block["type"]
     for name, types in _NEEDED.get(kind, {}).items():
-        require(isinstance(block.get(name), types), f"{place}.{name}", _NAMES[types], block.get(name))
+        if not isinstance(block.get(name), types):
+            require(False, f"{place}.{name}", _NAMES[types], block.get(name))
     if kind == "text" and not block["text"]:
         raise RequestError(f"{place}.text: is empty.")
     if kind == "thinking":  # some servers send null
