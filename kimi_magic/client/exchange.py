@@ -38,6 +38,7 @@ class Limits:
     request; it is closed sooner than waited for."""
 
     def timeout(self) -> httpx.Timeout:
+        """httpx's own, for one attempt; a place in the pool is waited for without limit."""
         return httpx.Timeout(self.silence, connect=self.connect, pool=None)
 
 

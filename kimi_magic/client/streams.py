@@ -156,6 +156,7 @@ class AsyncMessageStream(_Stream):
         return self._events
 
     async def aclose(self) -> None:
+        """End it, from the task that iterates."""
         await self._events.aclose()  # type: ignore[attr-defined]  # a generator
 
     async def __aenter__(self) -> Self:

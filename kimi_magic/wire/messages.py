@@ -146,6 +146,7 @@ class Message:
 
     @classmethod
     def from_dict(cls, json: Mapping[str, Any], request_id: str | None = None) -> Message:
+        """The message of `to_dict`, or of a reply's JSON; what is missing is empty."""
         known = {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
         return cls(
             id=str(json.get("id") or ""),
