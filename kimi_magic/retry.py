@@ -10,7 +10,8 @@ Rules:
 - retryable are failures of the connection, 408, 409, 429, 5xx, an overloaded event before content,
   an empty reply; final are a spent quota and every other 4xx;
 - the server's own wait (`retry-after-ms`, `Retry-After`) counts, up to `max_wait`; else the wait
-  doubles from `first_wait`, with jitter so that many clients do not come back together;
+  doubles from `first_wait`, less up to a quarter by chance, so that many clients do not come back together
+  and yet each wait is longer than the one before;
 - a host that cannot be reached hands over to the next at once and is left alone for a while
   (`Hosts`); an answer of 5xx hands over after the wait; 429 stays, because the account is the same;
 - a kept-alive connection that the server had closed meanwhile is opened again once, at once;
@@ -108,7 +109,7 @@ def attempts(
         place = (place + hand_over) % len(urls)
         wait = 0.0
         if not stale and not (isinstance(failure, ConnectError) and place):
-            wait = _wait(failure, backoff * (0.5 + jitter() / 2), policy.max_wait)
+            wait = _wait(failure, backoff * (0.75 + jitter() / 4), policy.max_wait)
             backoff *= 2
         failure = yield Attempt(urls[place], wait, number, failure)
     raise failure

@@ -139,15 +139,18 @@ def test_the_servers_own_wait_counts_up_to_the_longest(asked: float | None, wait
 
 
 @given(st.lists(st.floats(0, 1), min_size=9, max_size=9))
-def test_waits_double_with_jitter_between_half_and_all_and_never_exceed_the_longest(
+def test_waits_grow_whatever_the_jitter_takes_off_and_never_exceed_the_longest(
     chances: list[float],
 ) -> None:
     draws = iter(chances)
     plan = attempts((A,), Policy(tries=10, first_wait=1.0, max_wait=8.0), lambda: next(draws))
     next(plan)
+    before = 0.0
     for n in range(9):
         wait = plan.send(api(RateLimitError, 429)).wait
-        assert min(8.0, 2**n / 2) <= wait <= min(8.0, 2**n)
+        assert min(8.0, 2**n * 0.75) <= wait <= min(8.0, 2**n)
+        assert wait >= min(8.0, before * 1.5)
+        before = wait
 
 
 def test_after_the_last_try_the_last_failure_is_raised() -> None:
