@@ -54,7 +54,7 @@ class Panel {
     this.system = make("textarea", { rows: 2, placeholder: "none" });
     this.system.onchange = () => this.wish({ do: "system", text: this.system.value });
     this.variable = make("select", { onchange: () => this.insertVariable() });
-    this.file = make("input", { placeholder: "path of a file or image", onkeydown: (event) => event.key === "Enter" && this.attach() });
+    this.file = make("input", { placeholder: "path of a file or image", onchange: () => this.attach() });
     this.tools = make("fieldset", { className: "kimi-tools" });
     const details = make("details", { className: "kimi-settings" }, make("summary", { textContent: "Settings" }),
       make("div", { className: "kimi-grid" },

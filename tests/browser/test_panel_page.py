@@ -76,6 +76,28 @@ def see(front: FrontEnd, panel: Panel) -> None:
     backgrounds = set()
     for theme in ("light", "dark"):
         front.theme(dark=theme == "dark")
+def tabbed(panel: Panel) -> tuple[int, int]:
+    """How many controls can be used, and how many of them Tab comes to, one after the other."""
+    usable = "button, select, input, textarea, summary"
+    there = panel.root.evaluate(
+        f"root => [...root.querySelectorAll('{usable}')]"
+        ".filter(e => e.checkVisibility() && !e.disabled).length"
+    )
+    come_to = f"""root => {{
+        const at = document.activeElement, fresh = root.contains(at) && !at.kimiCame;
+        at.kimiCame = true;
+        return [fresh, at.matches('{usable}')];
+    }}"""
+    panel.root.get_by_role("combobox", name="Conversation").focus()
+    reached = 0
+    while True:
+        fresh, counts = panel.root.evaluate(come_to)
+        if not fresh:
+            return there, reached
+        reached += counts
+        panel.root.page.keyboard.press("Tab")
+
+
         backgrounds.add(panel.root.evaluate("e => getComputedStyle(e).backgroundColor"))
         for size, width in {"wide": 1280, "narrow": 480}.items():
             front.page.set_viewport_size({"width": width, "height": 1400})
@@ -105,6 +127,9 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     expect(panel.choice("Branch")).to_have_text("here: nothing yet")
     expect(panel.button("Undo")).to_be_disabled()
 
+    there, reached = tabbed(panel)
+    assert reached == there > 20
+    panel.prompt.focus()
     # An Enter that confirms a candidate of an input method sends nothing, whatever is held with it.
     panel.prompt.fill("你好")
     for event in ({"isComposing": True}, {"keyCode": 229}):
@@ -163,6 +188,13 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     panel.turns.nth(0).get_by_role("button", name="Edit").click()
     assert panel.prompt.input_value().startswith("你好")
     panel.prompt.fill("早上好")
+    panel.root.get_by_label("Attach a file").press_sequentially("a.txt")
+    panel.root.get_by_label("Attach a file").press("Enter")
+    panel.root.get_by_label("Attach a file").press_sequentially("b.txt")
+    panel.prompt.focus()
+    for name in ("a.txt", "b.txt"):
+        panel.root.get_by_role("button", name=f"{name} ✕").click()
+
     panel.button("Send instead").click()
     expect(panel.turns).to_have_count(1)
     panel.root.get_by_label("Branch").select_option(index=1)
