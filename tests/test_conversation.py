@@ -162,6 +162,22 @@ def test_new_empties_the_path_and_keeps_the_turns() -> None:
     assert names(fresh.use("b")) == ["a", "b"]
 
 
+def test_a_turn_that_ends_when_the_path_has_left_its_place_stands_beside_it() -> None:
+    asked = turn("c", "b", "3")
+    before = run(run(Conversation(), "a", "1"), "b", "2")
+    assert names(before.with_ended(asked)) == ["a", "b", "c"]
+    for left in (before.fresh(), before.undo(), before.use("a")):
+        ended = left.with_ended(asked)
+        assert names(ended) == names(left)
+        assert ended.states()["c"] == "left"
+        assert names(ended.use("c")) == ["a", "b", "c"]
+    assert names(before.with_ended(turn("d", "a", "2"))) == ["a", "d"]
+    assert names(before.with_ended(turn("e", None, "1"))) == ["e"]
+    summary = turn("s", None, compacts="b")
+    assert names(before.with_ended(summary)) == ["s"]
+    assert names(before.undo().with_ended(summary)) == ["a"]
+
+
 def test_turns_that_use_or_a_join_leave_behind_have_left_and_are_not_stale() -> None:
     used = three().use("a")
     assert used.states() == {"a": "active", "b": "left", "c": "left"}

@@ -106,6 +106,14 @@ class Conversation:
             joined._states.update({**self._states, turn.id: state})
         return joined
 
+    def with_ended(self, turn: Turn) -> Conversation:
+        """`with_turn` for a turn that ran while the path may have changed: where the path has left the turn
+        that it was asked after (`undo`, `fresh`, `use`, `joined`), it stands beside the path."""
+        joined, before = self.with_turn(turn), turn.parent or turn.compacts
+        if before in (None, self.head) or any(known.id == before for known in self.path()):
+            return joined
+        return replace(joined, head=self.head)
+
     def _moves_others(self, turn: Turn) -> bool:
         """Whether a turn that joins may change the state of others: behind the head only that of one which
         it may replace; one that is not complete changes none."""

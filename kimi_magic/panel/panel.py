@@ -138,9 +138,12 @@ class Panel:
         """A turn has ended before its eyes: it knows more of it than what is stored, as its cell does."""
         turn = ending.stream.turn
         assert turn is not None
-        if not ending.stream.plan.ask.once:
-            self._entries.pop(turn.id, None)
-            self._views[turn.id] = view_of(ending, ending.stream.notes, raised=False)
+        if ask.once:
+            return
+        self._entries.pop(turn.id, None)
+        self._views[turn.id] = view_of(ending, ending.stream.notes, raised=False)
+        if self.kimi.session.conversation(ask.conversation).states()[turn.id] == "left":
+            self._note("The conversation has gone on without the reply that came: it is a branch of its own.")
 
     # --- the audience ---------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class Session:
                 conversation = self.conversation(stream.plan.ask.conversation)
                 if stream.plan.ask.new and turn.status == COMPLETE:
                     conversation = conversation.fresh()
-                conversation = conversation.with_turn(turn)
+                conversation = conversation.with_ended(turn)
                 self.conversations[conversation.name] = conversation
             with self.purse.settling(stream.records):
                 self._keep(conversation, [turn], stream.records)
