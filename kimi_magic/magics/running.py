@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from functools import partial
 from typing import Any
 
 from ..api import Kimi, Reply
 from ..errors import OptionError, PromptError
-from ..prompt import ImageLimits, Prompt, attach, expand, expand_text, overlooked
+from ..prompt import ImageLimits, Prompt, attach, doubts, expand, expand_text
 from ..session import Job, Plan
 from . import named
 from .cells import Cells
@@ -19,9 +18,6 @@ from .reading import parse_cell, parse_line
 from .stage import Stage
 from .verbatim import VALUE
 from .words import pieces
-
-_DOUBTS = 3
-"""Lines about text that was perhaps meant as an expression, at most."""
 
 
 class Runner:
@@ -74,14 +70,13 @@ class Runner:
         """The reply, its job where it comes in the background, or None where nothing was asked."""
         prompt = self._prompt(options, template)
         plan = self._plan(options, template, prompt)
-        doubts = self._doubts(options, template)
+        doubtful = doubts(() if options.raw else (options.system or "", template), self._names)
         if options.dry_run:
             self._show_request(plan, prompt)
-            for doubt in doubts:
-                self._stage.say(doubt)
+            for line in doubtful:
+                self._stage.say(line)
             return None
-        notes = [f"{part.title}: {part.note}." for part in prompt.parts if part.note]
-        self._chat.session.warnings += [*notes, *doubts]
+        self._chat.session.warnings += [*prompt.notes, *doubtful]
         view = self._stage.view(alone=self._cells.alone and not options.tool, background=options.background)
         keep = partial(self._keep, options.out)
         if options.background:
@@ -94,16 +89,6 @@ class Runner:
         """Put the reply into the variable; as long as it comes in the background, its job."""
         if name:
             self._variables[name] = value
-
-    def _doubts(self, options: CellOptions, template: str) -> list[str]:
-        """Lines about text that was perhaps meant as an expression."""
-        written = () if options.raw else (options.system or "", template)
-        found = [each for text in written for each in overlooked(text, self._names)]
-        return [
-            f"{textwrap.shorten(each, 60, placeholder=' …')} went out as it is written: only a name with"
-            " attributes and keys is inserted."
-            for each in found[:_DOUBTS]
-        ]
 
     def _prompt(self, options: CellOptions, template: str) -> Prompt:
         settings = self._chat.settings

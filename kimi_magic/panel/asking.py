@@ -10,7 +10,7 @@ from typing import Any
 from ..api import Kimi
 from ..counts import read_count
 from ..errors import OptionError, PromptError
-from ..prompt import ImageLimits, attach, expand
+from ..prompt import ImageLimits, attach, doubts, expand
 from ..session import Plan
 from ..wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORTS
 
@@ -53,7 +53,8 @@ class Form:
 
 def plan_of(kimi: Kimi, names: Mapping[str, Any], form: Form, cell: str | None = None) -> Plan:
     """The request of a form. names: the notebook's variables, for `{{ … }}`. cell: the one whose turn is
-    asked again. Raises what `Kimi.plan` raises, and `PromptError`."""
+    asked again. What the user is to be told is in the session's warnings. Raises what `Kimi.plan` raises,
+    and `PromptError`."""
     settings = kimi.settings
     limits = ImageLimits(settings.image_max_bytes, settings.image_max_side)
     images = [path for path in form.files if path.lower().endswith(_IMAGES)]
@@ -65,7 +66,7 @@ def plan_of(kimi: Kimi, names: Mapping[str, Any], form: Form, cell: str | None =
         limits=limits,
         budget=settings.file_max_chars,
     )
-    return kimi.plan(
+    plan = kimi.plan(
         prompt.blocks,
         prompt=form.prompt,
         model=form.model,
@@ -76,6 +77,8 @@ def plan_of(kimi: Kimi, names: Mapping[str, Any], form: Form, cell: str | None =
         tools=[name for name in form.tools if name in kimi.tools] or None,
         cell=cell or f"panel {uuid.uuid4().hex[:12]}",
     )
+    kimi.session.warnings += [*prompt.notes, *doubts([form.prompt], names)]
+    return plan
 
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp")

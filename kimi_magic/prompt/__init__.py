@@ -20,7 +20,7 @@ from .fit import BUDGET
 from .frames import as_frame
 from .parts import Part, Prompt
 from .pictures import ImageLimits, image_block, shows_picture
-from .template import Placeholder, overlooked, placeholder_at
+from .template import Placeholder, doubts, overlooked, placeholder_at
 from .values import Inserted, insert, written
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Prompt",
     "as_frame",
     "attach",
+    "doubts",
     "expand",
     "expand_text",
     "image_block",

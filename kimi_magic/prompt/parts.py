@@ -47,6 +47,11 @@ class Prompt:
         """The text blocks, joined."""
         return "".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
+    @property
+    def notes(self) -> list[str]:
+        """Lines for the user: what was left out or changed."""
+        return [f"{part.title}: {part.note}." for part in self.parts if part.note]
+
 
 def part_of(expression: str, kind: str, inserted: Inserted, option: str = "") -> Part:
     """The record of one piece."""

@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
@@ -36,6 +37,7 @@ _TOKEN = re.compile(
 _NO_BRACE = re.compile(r"[^{}]*")
 _OPEN_NAME = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[\w.\[\]\"':, \t]*\}?[ \t]*$", re.MULTILINE)
 _LONGEST = 1_000  # characters of text that is looked at as if it were Python
+_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,16 @@ def overlooked(template: str, namespace: Mapping[str, object]) -> list[str]:
             found[written] = None
         start = template.find("{{", start + 1)
     return list(found)
+
+
+def doubts(templates: Iterable[str], namespace: Mapping[str, object]) -> list[str]:
+    """Lines for the user about what was `overlooked`; a few at most."""
+    found = [each for template in templates for each in overlooked(template, namespace)]
+    return [
+        f"{textwrap.shorten(each, 60, placeholder=' …')} went out as it is written: only a name with"
+        " attributes and keys is inserted."
+        for each in found[:_DOUBTS]
+    ]
 
 
 def _loose(template: str, start: int) -> tuple[set[str], str]:
