@@ -2,9 +2,9 @@
 //
 // What is not chosen in the form is "": the notebook's defaults hold, whatever they are by then.
 // Each wish has a number; the kernel acknowledges it at once, so a wish that is not acknowledged waits
-// behind a running cell.
+// behind a running cell, or for a kernel that cannot be reached.
 
-const BUSY_AFTER = 700; // ms without an acknowledgement
+const UNHEARD_AFTER = 700; // ms without an acknowledgement
 const INTERRUPT_AFTER = 200; // ms until a cell that waits for the reply is ended as cells are
 const SEARCHES = "5"; // where no number is given
 const stores = new Map(); // by panel: what came, and what is being written, whichever view shows it
@@ -87,7 +87,7 @@ function wish(model, store, words) {
   store.error = store.note = "";
   store.pending.set(n, Date.now());
   model.send({ ...words, n });
-  setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), BUSY_AFTER + 50);
+  setTimeout(() => store.pending.has(n) && each(store, (view) => view.draw()), UNHEARD_AFTER + 50);
   return n;
 }
 
@@ -124,3 +124,12 @@ function stop(model, store) {
 }
 
 const kernelOf = (model) => model.widget_manager?.kernel;
+const isBusy = (model) => kernelOf(model)?.status === "busy";
+
+// Why a wish is not acknowledged, as far as the front end knows.
+function unheard(model) {
+  const link = kernelOf(model)?.connectionStatus ?? "connected";
+  if (link !== "connected") return `The kernel cannot be reached (${link}); what you asked for goes to it once it can.`;
+  if (isBusy(model)) return "The kernel is busy with a cell; what you asked for is queued behind it. ■ (interrupt) ends the cell.";
+  return "The kernel has not heard what you asked for yet.";
+}

@@ -146,13 +146,14 @@ class Panel {
 
   draw() {
     const { store } = this, state = store.state;
-    const waits = [...store.pending.values()].some((since) => Date.now() - since >= BUSY_AFTER);
+    const waits = [...store.pending.values()].some((since) => Date.now() - since >= UNHEARD_AFTER);
     const runs = runningHere(state);
     this.send.disabled = store.dead || !store.form.prompt.trim();
     this.send.textContent = store.editing ? "Send instead" : "Send";
     this.stop.disabled = store.dead || !runs.length;
     this.cancel.hidden = !store.editing;
-    this.interrupt.hidden = !(waits || runs.some((turn) => turn.cell)) || store.dead || !kernelOf(this.model)?.interrupt;
+    const cellRuns = waits ? isBusy(this.model) : runs.some((turn) => turn.cell);
+    this.interrupt.hidden = !cellRuns || store.dead || !kernelOf(this.model)?.interrupt;
     const says = this.says(waits, runs, (state?.running.length ?? 0) - runs.length);
     this.status.textContent = [says, store.note].filter(Boolean).join(" ");
     this.error.textContent = store.error;
@@ -176,7 +177,7 @@ class Panel {
 
   says(waits, runs, elsewhere) {
     if (this.store.dead) return "The kernel that this panel belonged to has ended: run %kimi panel again.";
-    if (waits) return "The kernel is busy with a cell; what you asked for is queued behind it. ■ (interrupt) ends the cell.";
+    if (waits) return unheard(this.model);
     if (this.store.asked.size) return "A tool waits for your answer.";
     if (runs.some((turn) => turn.cell)) return "A cell is asking.";
     if (runs.length) return "Kimi is answering.";

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import nbformat
 import pytest
 from front_end import PICTURES, FrontEnd
@@ -316,6 +319,24 @@ def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: Fr
     panel = Panel(front, 1)
     expect(panel.turns).to_have_count(1)
     assert panel.prompt.input_value() == "Half written"
+
+def test_a_panel_that_the_kernel_does_not_hear_says_so_and_speaks_of_no_cell(front: FrontEnd) -> None:
+    front.open([load(), "import os\nos.getpid()", "%kimi panel"])
+    for cell in (0, 1, 2):
+        front.run(cell)
+    panel = Panel(front, 2)
+    kernel = int(front.outputs(1)[0]["data"]["text/plain"])
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        panel.ask("Anybody?")
+        status = panel.root.get_by_role("status")
+        expect(status).to_have_text("The kernel has not heard what you asked for yet.")
+        assert not panel.button("Interrupt the cell").is_visible()
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    expect(panel.turns.locator(".kimi-footer")).to_have_count(1)
+    expect(status).to_have_text("")
+
 
     front.restart()
     expect(panel.root.get_by_role("status")).to_contain_text("run %kimi panel again")
