@@ -26,9 +26,14 @@ class Log {
     for (const [key, box] of this.shown) if (!kept.has(key)) box.kimiGone?.();
     this.shown = kept;
     this.el.setAttribute("aria-busy", String(runs.length > 0));
-    if (boxes.length !== this.el.children.length || boxes.some((box, n) => box !== this.el.children[n])) this.el.replaceChildren(...boxes);
-    if (!boxes.length) this.el.replaceChildren(make("p", { className: "kimi-quiet", textContent: "Nothing has been asked in this conversation yet." }));
+    this.put(boxes.length ? boxes : [(this.nothing ??= make("p", { className: "kimi-quiet", textContent: "Nothing has been asked in this conversation yet." }))]);
     this.follow();
+  }
+
+  // What is there already stays untouched, with its focus and what is selected in it.
+  put(boxes) {
+    for (const child of [...this.el.childNodes]) if (!boxes.includes(child)) child.remove();
+    boxes.forEach((box, n) => box !== this.el.childNodes[n] && this.el.insertBefore(box, this.el.childNodes[n] ?? null));
   }
 
   drawSaved() {
@@ -62,7 +67,7 @@ class Log {
     return make("article", { className: `kimi-turn kimi-${item.status}` }, this.question(item), reply,
       make("div", { className: "kimi-acts", role: "toolbar", "aria-label": "This turn" },
         act("Edit", "Change the question and send it again, in its place", () => this.edit(item)),
-        act("Copy", "Copy the turn as markdown", (event) => this.copy(item, event.target)),
+        act("Copy", "Copy the turn as markdown", (event) => this.copy(item.markdown, event.target, "Copied")),
         act("Insert as cell", "Its last code block, or the turn as text", (event) => this.insert(item, event.target)),
         ...(item.status === "complete" ? [goOn] : [])));
   }
@@ -82,10 +87,10 @@ class Log {
 
   // --- what is done with a turn
 
-  async copy(item, button) {
+  async copy(text, button, done) {
     try {
-      await navigator.clipboard.writeText(item.markdown);
-      this.tell(button, "Copied");
+      await navigator.clipboard.writeText(text);
+      this.tell(button, done);
     } catch {
       this.tell(button, "The browser does not allow it");
     }
@@ -93,10 +98,7 @@ class Log {
 
   insert(item, button) {
     const cell = cellOf(item), notebook = this.model.widget_manager?.context?.model?.sharedModel;
-    if (!notebook?.insertCell) {
-      navigator.clipboard?.writeText(cell.source);
-      return this.tell(button, "Copied: paste it into a cell");
-    }
+    if (!notebook?.insertCell) return this.copy(cell.source, button, "Copied: paste it into a cell");
     const place = parseInt(this.el.closest(".jp-Cell")?.dataset.windowedListIndex, 10);
     notebook.insertCell(Number.isNaN(place) ? notebook.cells.length : place + 1, cell);
     this.tell(button, "Inserted");

@@ -89,7 +89,7 @@ class Panel {
     this.in_searches.checked = form.searches;
     for (const box of this.tools.querySelectorAll("input")) box.checked = form.tools.includes(box.value);
     this.files.replaceChildren(...form.files.map((path) =>
-      button(`${path} ✕`, "Remove this file", () => { form.files = form.files.filter((other) => other !== path); wrote(this.store); })));
+      button(`${path} ✕`, "Remove this file", () => { form.files = form.files.filter((other) => other !== path); wrote(this.store); this.prompt.focus(); })));
   }
 
   // What stands in the form, or holds without a choice.
@@ -190,8 +190,13 @@ class Panel {
     this.asked.kimiShown = wanted;
     this.asked.replaceChildren(...[...this.store.asked].map(([call, text]) => make("div", { role: "alertdialog", "aria-label": text },
       make("span", { textContent: text }),
-      button("Allow", "", () => this.wish({ do: "answer", call, allowed: true })),
-      button("Refuse", "", () => this.wish({ do: "answer", call, allowed: false })))));
+      button("Allow", "", () => this.answer(call, true)),
+      button("Refuse", "", () => this.answer(call, false)))));
+  }
+
+  answer(call, allowed) {
+    this.wish({ do: "answer", call, allowed });
+    this.prompt.focus(); // the button that had the focus goes away
   }
 
   drawTools(state) {

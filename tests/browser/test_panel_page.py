@@ -256,6 +256,12 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     front.open([load(500), "%kimi panel", sleeping, sleeping, "%%kimi -e low\nLong? [[simulate: silence]]"])
     for cell in (0, 1):
         front.run(cell)
+    panels[1].prompt.fill("And a third?")
+    panels[1].button("Send").click()
+    copy = panels[0].turns.nth(0).get_by_role("button", name="Copy")
+    copy.focus()
+    expect(panels[0].turns.locator(".kimi-footer")).to_have_count(3)
+    assert copy.evaluate("e => e === document.activeElement"), "what is there stays when a turn joins it"
     panel = Panel(front, 1)
     status = panel.root.get_by_role("status")
     running = panel.root.locator(".kimi-running").get_by_text(SAID)
