@@ -11,6 +11,7 @@ STALE = (
     " again."
 )
 LEFT = "Left: the conversation goes on without this turn. %kimi use {} goes back to it."
+REPLACED = "Replaced: this was asked again, and the new turn took its place. %kimi use {} goes back to it."
 COMPACTED = "Summed up: a later turn is sent in the place of this one. %kimi use {} goes back to it."
 STANDS = (
     "The earlier turn of this cell is still part of the conversation: %kimi undo takes the last turn off."
@@ -25,6 +26,8 @@ def notes(states: Mapping[str, str], turn: Turn, place: Place) -> tuple[str, ...
         return (STALE,)
     if state == "left":
         return (LEFT.format(turn.id[:6]),)
+    if state == "replaced":
+        return (REPLACED.format(turn.id[:6]),)
     if state == "compacted":
         return (COMPACTED.format(turn.id[:6]),)
     if state != "active":

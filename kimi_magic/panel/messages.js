@@ -15,7 +15,7 @@ function storeOf(model) {
     stores.set(id, {
       id, state: null, items: new Map(), replies: new Map(), asked: new Map(), pending: new Map(), outgoing: new Map(), views: new Set(),
       form: { prompt: "", model: "", effort: "", max_tokens: "", cache: "", searches: false, search: SEARCHES, tools: [], files: [] },
-      editing: null, error: "", note: "", dead: false, heardAt: 0,
+      editing: null, draft: null, error: "", note: "", dead: false, heardAt: 0,
       ...draftOf(id),
     });
   }

@@ -134,11 +134,14 @@ class Panel {
     this.name.hidden = true;
   }
 
+  // A turn of the transcript; null to go back to what was being written.
   edit(item) {
-    this.store.editing = item?.id ?? null;
-    this.store.form.prompt = item?.prompt ?? "";
-    wrote(this.store);
-    each(this.store, (view) => view.draw());
+    const { store } = this, { prompt, files } = item ?? store.draft ?? { prompt: "", files: [] };
+    if (item && !store.editing) store.draft = { prompt: store.form.prompt, files: store.form.files };
+    store.editing = item?.id ?? null;
+    Object.assign(store.form, { prompt, files });
+    wrote(store);
+    each(store, (view) => view.draw());
     this.prompt.focus();
   }
 
@@ -181,6 +184,8 @@ class Panel {
     if (this.store.asked.size) return "A tool waits for your answer.";
     if (runs.some((turn) => turn.cell)) return "A cell is asking.";
     if (runs.length) return "Kimi is answering.";
+    if (this.store.editing && this.store.editing !== this.store.state?.turns.at(-1))
+      return "This question will be asked again, in its place; the turns behind it leave the conversation, and are kept as a branch.";
     return elsewhere ? `Kimi is answering in another conversation (${elsewhere}); %kimi jobs lists them.` : "";
   }
 

@@ -69,6 +69,7 @@ class Panel:
         self._views: dict[str, ReplyView] = {}  # by turn: of those that ended before its eyes
         self._entries: dict[str, Entry] = {}  # by turn
         self._kept: tuple[str, ...] = ()  # the turns of the saved output
+        self._files: dict[str | None, tuple[str, ...]] = {}  # what was attached here, by the turn's cell
         self._heard: dict[str, None] = {}
         self.greetings = 0
         """How often a front end came: each needs all there is."""
@@ -177,7 +178,7 @@ class Panel:
             turns = self.kimi.conversation.turns
             new = [key for key in now["turns"] if key not in self._sent]
             self._sent |= set(new)
-            items = [item(self._entry(turns[key])) for key in new]
+            items = [item(self._entry(turns[key]), self._files.get(turns[key].cell, ())) for key in new]
             self.send({"kind": "state", **now, "items": items})
 
     def send(self, message: dict[str, Any]) -> None:
@@ -210,7 +211,9 @@ class Panel:
         self._confirming.repeat()
 
     def _ask(self, said: Said, cell: str | None = None) -> None:
-        plan = plan_of(self.kimi, self._names, Form.of(said), cell)
+        form = Form.of(said)
+        plan = plan_of(self.kimi, self._names, form, cell)
+        self._files[plan.ask.cell] = form.files
         self.send({"kind": "taken", "n": str(said.get("n", ""))})
         begun: list[Any] = []
 
@@ -230,10 +233,16 @@ class Panel:
         turn = self.kimi.conversation.turns.get(str(said["turn"]))
         if turn is None:
             raise ConversationError("That turn is no longer there.")
-        if turn.cell is None:
-            before = self.kimi.conversation
-            self.kimi.session.change(before.use(turn.parent) if turn.parent else before.fresh())
-        self._ask(said, turn.cell)
+        if turn.cell is not None:
+            self._ask(said, turn.cell)
+            return
+        before = self.kimi.conversation
+        self.kimi.session.change(before.use(turn.parent) if turn.parent else before.fresh())
+        try:
+            self._ask(said)
+        except KimiError:  # nothing was asked, so the path stays
+            self.kimi.session.change(before)
+            raise
 
     def _stop(self, said: Said) -> None:
         for stream in list(self._running):

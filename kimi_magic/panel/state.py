@@ -56,13 +56,15 @@ def notebook(kimi: Kimi, names: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def item(entry: Entry) -> dict[str, Any]:
-    """One turn of the transcript. html: sanitised; prompt and the two texts: to be shown as text."""
+def item(entry: Entry, files: Sequence[str] = ()) -> dict[str, Any]:
+    """One turn of the transcript. html: sanitised; prompt and the two texts: to be shown as text. files: what
+    was attached to it, as far as is known."""
     turn = entry.turn
     return {
         "id": turn.id,
         "prompt": turn.prompt,
-        "origin": "panel" if (turn.cell or "").startswith("panel ") else "cell",
+        "files": list(files),
+        "origin": "panel" if is_of_panel(turn) else "cell",
         "status": turn.status,
         "html": entry.html,
         "text": turn.text,
