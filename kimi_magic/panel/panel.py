@@ -34,7 +34,7 @@ from ..wire import ToolUseBlock
 from .asking import Form, plan_of
 from .confirming import Confirming
 from .state import item, notebook, state
-from .transcript import Entry, saved, shown, view_of_turn
+from .transcript import Entry, is_of_panel, saved, shown, view_of_turn, without_cell
 from .widget import is_open, made
 
 INTERVAL = 0.1  # seconds between two updates of a running reply, at least
@@ -132,12 +132,14 @@ class Panel:
         """The turn, rendered once: what ended does not change."""
         if turn.id not in self._entries:
             view = self._views.pop(turn.id, None) or view_of_turn(turn, self.kimi.session.records)
+            if is_of_panel(turn):
+                view = replace(view, failure=without_cell(view.failure))
             self._entries[turn.id] = Entry.of(turn, view)
         return self._entries[turn.id]
 
     def saw(self, ending: Ending) -> None:
         """A turn has ended before its eyes: it knows more of it than what is stored, as its cell does."""
-        turn = ending.stream.turn
+        turn, ask = ending.stream.turn, ending.stream.plan.ask
         assert turn is not None
         if ask.once:
             return

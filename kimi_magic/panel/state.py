@@ -16,7 +16,7 @@ from ..render.footer import seconds
 from ..session import TurnStream
 from ..usage import Record, expires, totals
 from ..wire import CONTEXT_WINDOW, EFFORTS, MODELS
-from .transcript import Entry, shown
+from .transcript import Entry, is_of_panel, shown
 
 SIMULATED = f"The embedded simulator answers here, not a model. {SET_A_KEY}"
 

@@ -52,6 +52,16 @@ def shown(conversation: Conversation) -> list[Turn]:
     ]
 
 
+def is_of_panel(turn: Turn) -> bool:
+    """Whether it was asked in the panel, and belongs to no cell of the notebook."""
+    return (turn.cell or "").startswith("panel ")
+
+
+def without_cell(failure: str) -> str:
+    """The next step of an error, for a turn that has no cell to run again."""
+    return failure.replace("Run the cell again", "Ask again").replace("run the cell again", "ask again")
+
+
 def view_of_turn(turn: Turn, records: Iterable[Record]) -> ReplyView:
     """What is shown of a turn that ended, from what is stored of it."""
     failure = "" if turn.status == COMPLETE else turn.error or _BECAUSE.get(turn.status, "")
