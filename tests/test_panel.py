@@ -167,6 +167,67 @@ def test_a_question_is_asked_again_in_its_place(page: Page) -> None:
     page.say(lambda: page.prompts() == ["First?", "Second?"], do="use", turn=back)
 
 
+def test_the_output_of_a_cell_says_that_the_panel_asked_its_question_again(page: Page) -> None:
+    cell = page.kernel.run("%%kimi -e low\nFirst?", cell="c1")
+    page.until(lambda: page.transcript)
+    page.say(
+        lambda: page.prompts() == ["Better?"], do="again", turn=page.transcript[0]["id"], prompt="Better?"
+    )
+    page.kernel.watch(lambda: "Replaced: this was asked again" in cell.bundles()[-1]["text/html"])
+
+
+def test_a_question_is_edited_with_what_was_attached_to_it(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha")
+    attached = [str(tmp_path / "a.txt")]
+    page.say(lambda: page.transcript, do="ask", prompt="With it?", effort="low", files=attached)
+    page.say(lambda: len(page.transcript) == 2, do="ask", prompt="Without?", effort="low")
+    assert [item["files"] for item in page.transcript] == [attached, []]
+
+
+def test_a_turn_without_a_cell_is_asked_again_in_its_place_and_a_slip_changes_nothing(page: Page) -> None:
+    for question in ("First?", "Second?", "Third?"):
+        page.kernel.run(f"kimi.ask({question!r}, effort='low')")
+    page.until(lambda: len(page.prompts()) == 3)
+    second = page.transcript[1]["id"]
+    slip = "{{ nothing_here }}"
+    page.say(lambda: page.kinds("error"), do="again", turn=second, prompt=slip, effort="low")
+    assert page.kernel.value("len(kimi.conversation.path())") == 3
+    page.say(lambda: page.prompts() == ["First?", "Better?"], do="again", turn=second, prompt="Better?")
+
+
+def test_what_of_a_prompt_is_left_out_or_looks_meant_is_said(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("a line\n" * 60_000)
+    page.kernel.run("x = 1")
+    page.say(
+        lambda: page.kinds("note"),
+        do="ask",
+        prompt="What is {{ 2*x }} in it?",
+        effort="low",
+        files=[str(tmp_path / "big.txt")],
+    )
+    said = page.kinds("note")[0]["text"]
+    assert "big.txt: " in said
+    assert "lines left out" in said
+    assert "{{ 2*x }} went out as it is written" in said
+
+
+def test_a_reply_that_ends_after_new_does_not_bring_the_conversation_back(page: Page) -> None:
+    page.kernel.run(
+        "@kimi.tool(confirm=True)\ndef wipe(name: str = 'all') -> str:\n    'Wipe a disk.'\n    return ''"
+    )
+    page.say(lambda: page.prompts() == ["One?"], do="ask", prompt="One?", effort="low")
+    page.say(lambda: page.kinds("asked"), do="ask", prompt="Wipe it. [[simulate: steps 1]]", tools=["wipe"])
+    call = page.kinds("asked")[0]["call"]
+    page.say(lambda: page.prompts() == [], do="new")
+    page.say(lambda: not page.states[-1]["running"], do="answer", call=call, allowed=True)
+    page.until(lambda: page.kinds("note"))
+    assert "it is a branch of its own" in page.kinds("note")[0]["text"]
+    assert page.prompts() == []
+    labels = [branch["label"] for branch in page.states[-1]["branches"]]
+    assert labels[0] == "here: nothing yet"
+    assert "Wipe it." in labels[1]
+
+
 def test_new_undo_system_and_another_conversation(page: Page) -> None:
     page.say(lambda: page.prompts() == ["One?"], do="ask", prompt="One?", effort="low")
     page.say(lambda: page.prompts() == [], do="undo")
@@ -295,6 +356,14 @@ def test_an_error_of_a_reply_stands_in_its_turn(page: Page) -> None:
     assert "answered 400" in page.transcript[0]["html"]
 
 
+def test_the_next_step_of_an_error_is_to_ask_again_where_there_is_no_cell_to_run_again(page: Page) -> None:
+    page.say(lambda: page.transcript, do="ask", prompt="[[simulate: cut]]", effort="low")
+    page.kernel.run("%%kimi -e low\n[[simulate: cut]]", cell="c1")
+    page.until(lambda: len(page.transcript) == 2)
+    assert "What arrived is kept. Ask again." in page.transcript[0]["html"]
+    assert "What arrived is kept. Run the cell again." in page.transcript[1]["html"]
+
+
 def test_a_tool_that_wants_consent_asks_in_the_panel(page: Page) -> None:
     page.kernel.run(
         "ran = []\n@kimi.tool(confirm=True)\ndef wipe(name: str = 'all') -> str:\n"
@@ -417,6 +486,13 @@ def test_the_strip_sums_the_conversation_and_counts_down_to_the_end_of_the_cache
     assert strip["expires_in"] == 200
     assert strip["context"] == 450
     assert strip["plot"] == [{"cached": 300, "fresh": 100, "out": 50}]
+
+
+def test_a_request_that_failed_leaves_the_cache_and_its_end_as_they_were() -> None:
+    conversation = Conversation().with_turn(turn("a", None)).with_turn(turn("b", "a", status="failed"))
+    failed = Record(time=NOW + timedelta(seconds=60), conversation="main", turn="b", status="failed")
+    strip = usage([record(), failed], conversation, NOW + timedelta(seconds=100))
+    assert strip["expires_in"] == 200
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def usage(records: Sequence[Record], conversation: Conversation, now: datetime) 
     own = [record for record in records if record.conversation == conversation.name]
     day = now.astimezone().date()
     today = [record for record in records if record.time.astimezone().date() == day]
-    sums, last = totals(own), own[-1] if own else None
+    sums = totals(own)
     known = next((r for r in reversed(own) if r.prompt_tokens is not None), None)
     return {
         "in": sums.input + sums.cache_read + sums.cache_write,
@@ -104,7 +104,7 @@ def usage(records: Sequence[Record], conversation: Conversation, now: datetime) 
         "hit_rate": sums.cache_hit_rate,
         "cost": _cost(own),
         "today": _cost(today),
-        "expires_in": _expires_in(conversation, last, now),
+        "expires_in": _expires_in(conversation, own, now),
         "context": (known.prompt_tokens or 0) + (known.output or 0) if known is not None else 0,
         "window": CONTEXT_WINDOW,
         "plot": [_bar(turn, own) for turn in conversation.path()],
@@ -126,14 +126,16 @@ def _cost(records: Sequence[Record]) -> str:
     return ", ".join([text, *unknown, *others])
 
 
-def _expires_in(conversation: Conversation, last: Record | None, now: datetime) -> float | None:
-    """Seconds until the server's cache forgets the conversation; None where it holds nothing."""
-    turn = conversation.turns.get(last.turn or "") if last is not None else None
-    if last is None or turn is None:
-        return None
-    ttl = (turn.settings.get("cache_control") or {}).get("ttl", "5m")
-    end = expires(last, ttl)
-    return max(0.0, (end - now).total_seconds()) if end is not None else None
+def _expires_in(conversation: Conversation, records: Sequence[Record], now: datetime) -> float | None:
+    """Seconds until the server's cache forgets the conversation; None where it holds nothing. What failed
+    has left nothing there, and taken nothing away."""
+    for record in reversed(records):
+        turn = conversation.turns.get(record.turn or "")
+        ttl = ((turn.settings.get("cache_control") or {}) if turn is not None else {}).get("ttl", "5m")
+        end = expires(record, ttl) if turn is not None else None
+        if end is not None:
+            return max(0.0, (end - now).total_seconds())
+    return None
 
 
 def _bar(turn: Turn, records: Sequence[Record]) -> dict[str, int]:
