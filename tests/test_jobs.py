@@ -169,6 +169,8 @@ def test_a_headless_run_has_the_reply_when_it_waits_and_stops_at_its_error() -> 
         return notebook.cells
 
     cells = run("%%kimi --background\nOne.", "%kimi wait")
+    over = kernel.value("[job.number for job in kimi.jobs][-1]")
+    assert kernel.run(f"%kimi stop {over}").printed == f"Job {over} has ended already: failed.\n"
     (output,) = cells[1].outputs
     assert TWIN in output["data"]
     with pytest.raises(CellExecutionError, match="BadRequestError"):

@@ -39,19 +39,26 @@ def jobs(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 def _running(number: int) -> str:
     if not number:
         return "Nothing runs in the background."
-    runs, it = ("runs", "it") if number == 1 else ("run", "them")
-    return f"{counted(number, 'reply', 'replies')} {runs} in the background; %kimi stop ends {it}."
+    it = "it" if number == 1 else "them"
+    return f"{counted(number, 'reply runs', 'replies run')} in the background; %kimi stop ends {it}."
 
 
 def stop(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """End a job, or all; what arrived stays in their cells. Raises `ConversationError`."""
-    ended = kimi.jobs.stop(_number(words))
-    stage.say(f"Stopped: {_named(ended)}." if ended else _running(0))
+    number = _number(words)
+    ended = kimi.jobs.stop(number)
+    if ended:
+        stage.say(f"Stopped: {_named(ended)}.")
+    elif number is None:
+        stage.say(_running(0))
+    else:
+        (job,) = kimi.jobs.chosen(number)
+        stage.say(f"Job {number} has ended already: {job.state}.")
 
 
 def _named(jobs: Sequence[Job[Reply]]) -> str:
     """`job 1`, `jobs 1, 2`"""
-    return f"job{'s' * (len(jobs) > 1)} {', '.join(str(job.number) for job in jobs)}"
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {', '.join(str(job.number) for job in jobs)}"
 
 
 def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
