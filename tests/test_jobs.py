@@ -29,6 +29,16 @@ AT_ANY_STAGE = {
     "pings": "[[simulate: pings 60]]",
 }
 
+GATE = """
+import threading
+is_open = threading.Event()
+def gate() -> str:
+    'Waits until it is open.'
+    is_open.wait(30)
+    return 'open'
+"""
+"""A tool that keeps its reply running as long as a test wants."""
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # jupyter_client's own
 
 
@@ -62,8 +72,13 @@ def text_of(cell: Cell) -> str:
 
 def test_the_reply_streams_into_its_own_cell_while_others_run(kernel: Kernel) -> None:
     slow(kernel)
-    asked = kernel.run("%%kimi --background -e low\nOne.", cell="a")
-    assert "Waiting for" in asked.bundles()[0]["text/html"]
+    shown: list[str] = []
+    asked = kernel.run(
+        "%%kimi --background -e low\nOne.",
+        cell="a",
+        on_output=lambda cell: shown.append(cell.bundles()[0]["text/html"]),
+    )
+    assert "Waiting for" in shown[0]
     other = kernel.run("import time\nfor n in range(1, 21):\n    print(n)\n    time.sleep(0.1)", cell="b")
     assert other.printed.split() == [str(n) for n in range(1, 21)]
     assert {o["output_type"] for o in other.outputs} == {"stream"}
@@ -73,16 +88,18 @@ def test_the_reply_streams_into_its_own_cell_while_others_run(kernel: Kernel) ->
 
 
 def test_two_conversations_run_side_by_side_and_one_conversation_in_order(kernel: Kernel) -> None:
-    slow(kernel)
+    kernel.run(GATE)
+    steps = "[[simulate: steps 1]]"
     cells = [
-        kernel.run(f"%%kimi --background -e low -c {name}\n{question}", cell=question)
+        kernel.run(f"%%kimi --background -e low -c {name} -t gate\n{question} {steps}", cell=question)
         for name, question in [("x", "First?"), ("x", "Second?"), ("y", "Elsewhere?")]
     ]
     states = kernel.value("[job.state for job in kimi.jobs][-3:]")
     assert states == ["running", "queued", "running"]
     assert "Waiting for the reply before this one" in cells[1].bundles()[0]["text/html"]
-    kernel.run("%kimi wait")
-    assert kernel.value("[t.prompt for t in kimi.session.conversation('x').path()]") == ["First?", "Second?"]
+    kernel.run("is_open.set()\n%kimi wait")
+    prompts = kernel.value("[t.prompt for t in kimi.session.conversation('x').path()]")
+    assert prompts == [f"First? {steps}", f"Second? {steps}"]
     assert kernel.value("len(kimi.session.conversation('y').path())") == 1
     assert all(TWIN in cell.bundles()[0] for cell in cells)
 
@@ -152,6 +169,8 @@ def test_the_table_of_jobs_names_state_prompt_and_error(kernel: Kernel) -> None:
     assert "How?" in table
     assert "failed" in table
     assert kernel.run("%kimi stop 99999").error.startswith("ConversationError: There is no job 99999.")
+    over = kernel.value("[job.number for job in kimi.jobs][-1]")
+    assert kernel.run(f"%kimi stop {over}").printed == f"Job {over} has ended already: failed.\n"
     assert kernel.run("%kimi wait for it").error.startswith("OptionError: ")
     assert kernel.run("%kimi wait it").error.startswith("OptionError: 'it' is no number of a job.")
 
@@ -169,8 +188,6 @@ def test_a_headless_run_has_the_reply_when_it_waits_and_stops_at_its_error() -> 
         return notebook.cells
 
     cells = run("%%kimi --background\nOne.", "%kimi wait")
-    over = kernel.value("[job.number for job in kimi.jobs][-1]")
-    assert kernel.run(f"%kimi stop {over}").printed == f"Job {over} has ended already: failed.\n"
     (output,) = cells[1].outputs
     assert TWIN in output["data"]
     with pytest.raises(CellExecutionError, match="BadRequestError"):
@@ -182,8 +199,9 @@ def test_what_had_arrived_is_kept_when_the_process_ends(tmp_path: Any) -> None:
         import time
         from kimi_magic.api import Kimi
         kimi = Kimi(notebook="n.ipynb")
-        kimi.begin(kimi.plan([kimi_text("Tell me. [[simulate: silence]]")], effort="low"))
-        time.sleep(0.5)
+        job = kimi.begin(kimi.plan([kimi_text("Tell me. [[simulate: silence]]")], effort="low"))
+        while not job.stream.message.content:
+            time.sleep(0.01)
     """.replace("kimi_text(", "__import__('kimi_magic.wire').wire.TextBlock.of(")
     environ = environment(KIMI_MAGIC_STORE="on", JUPYTER_DATA_DIR=str(tmp_path))
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environ, check=True, timeout=30)

@@ -29,6 +29,16 @@ def wipe(name: str = "all") -> str:
 """
 
 
+GATE = """
+import pathlib, time
+def gate() -> str:
+    "Opens when there is a file of this name beside the notebook."
+    while not pathlib.Path("open").exists():
+        time.sleep(0.05)
+    return "open"
+"""
+
+
 def load(speed: int = 0) -> str:
     return f"%load_ext kimi_magic\n%config KimiMagic.simulator_speed = {speed}"
 
@@ -66,19 +76,6 @@ class Panel:
         self.prompt.press("Control+Enter")
 
 
-def picture(front: FrontEnd, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    front.page.wait_for_timeout(300)  # for the front end to lay it out
-    front.page.screenshot(path=PICTURES / f"{front.server.app}-panel-{name}.png")
-
-
-def see(front: FrontEnd, panel: Panel) -> None:
-    """Light and dark, wide and narrow; all of it can be reached by Tab, and says what it is."""
-    if front.server.app == "lab":
-        front.command("application:toggle-left-area")
-    backgrounds = set()
-    for theme in ("light", "dark"):
-        front.theme(dark=theme == "dark")
 def tabbed(panel: Panel) -> tuple[int, int]:
     """How many controls can be used, and how many of them Tab comes to, one after the other."""
     usable = "button, select, input, textarea, summary"
@@ -101,6 +98,19 @@ def tabbed(panel: Panel) -> tuple[int, int]:
         panel.root.page.keyboard.press("Tab")
 
 
+def picture(front: FrontEnd, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    front.page.wait_for_timeout(300)  # for the front end to lay it out
+    front.page.screenshot(path=PICTURES / f"{front.server.app}-panel-{name}.png")
+
+
+def see(front: FrontEnd, panel: Panel) -> None:
+    """Light and dark, wide and narrow; all of it can be reached by Tab, and says what it is."""
+    if front.server.app == "lab":
+        front.command("application:toggle-left-area")
+    backgrounds = set()
+    for theme in ("light", "dark"):
+        front.theme(dark=theme == "dark")
         backgrounds.add(panel.root.evaluate("e => getComputedStyle(e).backgroundColor"))
         for size, width in {"wide": 1280, "narrow": 480}.items():
             front.page.set_viewport_size({"width": width, "height": 1400})
@@ -117,6 +127,9 @@ def tabbed(panel: Panel) -> tuple[int, int]:
     )
     assert all(names)
     panel.prompt.fill("x")
+    there, reached = tabbed(panel)
+    assert reached == there > 20
+    panel.prompt.focus()
     panel.prompt.press("Tab")
     assert panel.button("Send").evaluate("e => e === document.activeElement")
     panel.prompt.fill("")
@@ -130,9 +143,6 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     expect(panel.choice("Branch")).to_have_text("here: nothing yet")
     expect(panel.button("Undo")).to_be_disabled()
 
-    there, reached = tabbed(panel)
-    assert reached == there > 20
-    panel.prompt.focus()
     # An Enter that confirms a candidate of an input method sends nothing, whatever is held with it.
     panel.prompt.fill("你好")
     for event in ({"isComposing": True}, {"keyCode": 229}):
@@ -178,6 +188,13 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     panel.turns.nth(1).locator("mjx-container").first.wait_for()
     expect(panel.turns.nth(1)).to_contain_text("effort low")
 
+    panel.root.get_by_label("Attach a file").press_sequentially("a.txt")
+    panel.root.get_by_label("Attach a file").press("Enter")
+    panel.root.get_by_label("Attach a file").press_sequentially("b.txt")
+    panel.prompt.focus()
+    for name in ("a.txt", "b.txt"):
+        panel.root.get_by_role("button", name=f"{name} ✕").click()
+
     panel.ask("{{ nothing_here }}")
     expect(panel.root.get_by_role("alert")).to_contain_text("PromptError: ")
     assert panel.prompt.input_value() == "{{ nothing_here }}"
@@ -191,13 +208,6 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
     panel.turns.nth(0).get_by_role("button", name="Edit").click()
     assert panel.prompt.input_value().startswith("你好")
     panel.prompt.fill("早上好")
-    panel.root.get_by_label("Attach a file").press_sequentially("a.txt")
-    panel.root.get_by_label("Attach a file").press("Enter")
-    panel.root.get_by_label("Attach a file").press_sequentially("b.txt")
-    panel.prompt.focus()
-    for name in ("a.txt", "b.txt"):
-        panel.root.get_by_role("button", name=f"{name} ✕").click()
-
     panel.button("Send instead").click()
     expect(panel.turns).to_have_count(1)
     panel.root.get_by_label("Branch").select_option(index=1)
@@ -217,9 +227,9 @@ def test_a_conversation_is_held_through_the_panel_alone(front: FrontEnd) -> None
 def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     front.open(
         [
-            load(80),
+            load() + GATE,
             "%kimi panel",
-            "%%kimi\nAsked in a cell: a table please.\n\n|a|b|\n|-|-|\n|1|2|",
+            "%%kimi -t gate\nAsked in a cell. [[simulate: steps 1]]",
             "from kimi_magic import kimi\nkimi.panel()",
             "%kimi new",
         ]
@@ -229,9 +239,10 @@ def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     panels = [Panel(front, cell) for cell in (1, 3)]
     front.start(2)
     for panel in panels:
-        panel.root.locator(".kimi-running").get_by_text(SAID).wait_for()
+        panel.root.locator(".kimi-running").get_by_text("Calling gate").wait_for()
     assert front.is_running(2)
     expect(panels[0].root.get_by_role("status")).to_contain_text("A cell is asking.")
+    (front.server.notebooks / "open").touch()
     front.wait(2)
     panels[1].ask("And in the second panel?")
     for panel in panels:
@@ -245,6 +256,12 @@ def test_cells_and_two_panels_are_one_conversation(front: FrontEnd) -> None:
     for panel in panels:
         panel.wait_for_its_end()
         assert panel.height() < 600, "the prompt is on the page with the reply above it"
+    panels[1].prompt.fill("And a third?")
+    panels[1].button("Send").click()
+    copy = panels[0].turns.nth(0).get_by_role("button", name="Copy")
+    copy.focus()
+    expect(panels[0].turns.locator(".kimi-footer")).to_have_count(3)
+    assert copy.evaluate("e => e === document.activeElement"), "what is there stays when a turn joins it"
     front.run(4)
     for panel in panels:
         expect(panel.turns).to_have_count(0)
@@ -256,12 +273,6 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     front.open([load(500), "%kimi panel", sleeping, sleeping, "%%kimi -e low\nLong? [[simulate: silence]]"])
     for cell in (0, 1):
         front.run(cell)
-    panels[1].prompt.fill("And a third?")
-    panels[1].button("Send").click()
-    copy = panels[0].turns.nth(0).get_by_role("button", name="Copy")
-    copy.focus()
-    expect(panels[0].turns.locator(".kimi-footer")).to_have_count(3)
-    assert copy.evaluate("e => e === document.activeElement"), "what is there stays when a turn joins it"
     panel = Panel(front, 1)
     status = panel.root.get_by_role("status")
     running = panel.root.locator(".kimi-running").get_by_text(SAID)
@@ -309,23 +320,6 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     expect(panel.turns.nth(3)).to_contain_text(INTERRUPTED)
 
 
-def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: FrontEnd) -> None:
-    name = front.open([load(), "%kimi panel", "import ipywidgets\nipywidgets.IntSlider()"])
-    for cell in (0, 1, 2):
-        front.run(cell)
-    panel = Panel(front, 1)
-    panel.ask("What stays?")
-    expect(panel.turns).to_have_count(1)
-    panel.turns.first.locator(".kimi-footer").wait_for()
-    saved = front.output(1).locator(".kimi-panel-saved")
-    assert not saved.is_visible()
-    panel.prompt.fill("Half written")
-    front.command("docmanager:save")
-    front.reopen(name, keep=True)
-    panel = Panel(front, 1)
-    expect(panel.turns).to_have_count(1)
-    assert panel.prompt.input_value() == "Half written"
-
 def test_a_panel_that_the_kernel_does_not_hear_says_so_and_speaks_of_no_cell(front: FrontEnd) -> None:
     front.open([load(), "import os\nos.getpid()", "%kimi panel"])
     for cell in (0, 1, 2):
@@ -343,6 +337,23 @@ def test_a_panel_that_the_kernel_does_not_hear_says_so_and_speaks_of_no_cell(fro
     expect(panel.turns.locator(".kimi-footer")).to_have_count(1)
     expect(status).to_have_text("")
 
+
+def test_a_saved_panel_is_readable_without_its_kernel_and_asks_nothing(front: FrontEnd) -> None:
+    name = front.open([load(), "%kimi panel", "import ipywidgets\nipywidgets.IntSlider()"])
+    for cell in (0, 1, 2):
+        front.run(cell)
+    panel = Panel(front, 1)
+    panel.ask("What stays?")
+    expect(panel.turns).to_have_count(1)
+    panel.turns.first.locator(".kimi-footer").wait_for()
+    saved = front.output(1).locator(".kimi-panel-saved")
+    assert not saved.is_visible()
+    panel.prompt.fill("Half written")
+    front.command("docmanager:save")
+    front.reopen(name, keep=True)
+    panel = Panel(front, 1)
+    expect(panel.turns).to_have_count(1)
+    assert panel.prompt.input_value() == "Half written"
 
     front.restart()
     expect(panel.root.get_by_role("status")).to_contain_text("run %kimi panel again")
