@@ -104,6 +104,18 @@ def test_two_conversations_run_side_by_side_and_one_conversation_in_order(kernel
     assert all(TWIN in cell.bundles()[0] for cell in cells)
 
 
+def test_a_cell_that_runs_again_ends_what_still_runs_for_it(kernel: Kernel) -> None:
+    kernel.run(GATE)
+    for cell in ("a", "b", "a"):
+        kernel.run(f"%%kimi --background -e low -t gate\nFrom {cell}. [[simulate: steps 1]]", cell=cell)
+    kernel.run("is_open.set()\n%kimi wait")
+    assert kernel.value("[job.state for job in kimi.jobs][-3:]") == ["interrupted", "complete", "complete"]
+    begun = [kernel.run(f"%%kimi --background -e low {how}\nHi", cell="c") for how in ("", "--append")]
+    kernel.run("%kimi wait")
+    assert kernel.value("[job.state for job in kimi.jobs][-2:]") == ["complete", "complete"]
+    assert all(TWIN in cell.bundles()[0] for cell in begun)
+
+
 def test_a_cell_asks_after_what_runs_in_its_conversation(kernel: Kernel) -> None:
     slow(kernel)
     kernel.run("%%kimi --background -e low\nFirst?", cell="a")

@@ -77,6 +77,8 @@ class Runner:
                 self._stage.say(line)
             return None
         self._chat.session.warnings += [*prompt.notes, *doubtful]
+        if not options.append:
+            self._chat.jobs.give_way(plan.ask.cell)
         view = self._stage.view(alone=self._cells.alone and not options.tool, background=options.background)
         keep = partial(self._keep, options.out)
         if options.background:

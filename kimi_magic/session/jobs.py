@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from ..counts import counted
 from ..errors import ConversationError, Interrupted, KimiError
 from .turns import TurnStream
 
@@ -105,6 +106,9 @@ class Jobs(Generic[T]):
         """Whether there ever was one."""
         return self._count > 0
 
+    def __repr__(self) -> str:
+        return f"<{counted(len(self._jobs), 'job')}, {len(self.running):,} not over; %kimi jobs lists them>"
+
     def __iter__(self) -> Iterator[Job[T]]:
         return iter(list(self._jobs))
 
@@ -121,6 +125,12 @@ class Jobs(Generic[T]):
         if not found:
             raise ConversationError(f"There is no job {number}.", hint="%kimi jobs lists them.")
         return found
+
+    def give_way(self, cell: str | None) -> None:
+        """End what still runs for a cell that asks again: its output is gone, and its turn is replaced."""
+        for job in self.running:
+            if cell is not None and job.stream.plan.ask.cell == cell:
+                job.stop()
 
     def stop(self, number: int | None = None) -> list[Job[T]]:
         """End the job of that number, or all, and wait a moment until their outputs say so; those that
