@@ -422,6 +422,7 @@ def test_a_headless_run_keeps_a_readable_conversation_and_no_widget() -> None:
     for cell in (notebook.cells[1], notebook.cells[3]):
         (output,) = cell.outputs
         assert set(output["data"]) == {"text/html", "text/markdown", "text/plain"}
+        assert "The panel itself is not drawn, since no front end" in output["data"]["text/html"]
         for kind in output["data"]:
             assert "How are you?" in output["data"][kind]
             assert "no model has read this" in output["data"][kind]

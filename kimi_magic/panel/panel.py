@@ -34,7 +34,7 @@ from ..wire import ToolUseBlock
 from .asking import Form, plan_of
 from .confirming import Confirming
 from .state import item, notebook, state
-from .transcript import Entry, is_of_panel, saved, shown, view_of_turn, without_cell
+from .transcript import LIVE_ONLY, NOT_DRAWN, Entry, is_of_panel, saved, shown, view_of_turn, without_cell
 from .widget import is_open, made
 
 INTERVAL = 0.1  # seconds between two updates of a running reply, at least
@@ -126,7 +126,8 @@ class Panel:
 
     def _saved(self) -> dict[str, Any]:
         conversation = self.kimi.conversation
-        return saved(conversation.name, [self._entry(turn) for turn in shown(conversation)])
+        about = LIVE_ONLY if self._is_live else NOT_DRAWN
+        return saved(conversation.name, [self._entry(turn) for turn in shown(conversation)], about)
 
     def _entry(self, turn: Turn) -> Entry:
         """The turn, rendered once: what ended does not change."""

@@ -25,6 +25,10 @@ NO_WIDGET = (
 """The front end's own line for a widget whose kernel is gone ("model not found"), right above a transcript
 that stands for it: a widget's output in which nothing is drawn."""
 LIVE_ONLY = "The panel itself lives as long as its kernel: run %kimi panel again to go on here."
+NOT_DRAWN = (
+    "The panel itself is not drawn, since no front end that draws widgets is known here;"
+    " %config KimiMagic.display = 'live' and %kimi panel draw it all the same."
+)
 
 _BECAUSE = {
     INTERRUPTED: "Interrupted: what had arrived is kept here, and will not be sent again.",
@@ -96,8 +100,8 @@ class Entry:
         )
 
 
-def saved(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The mimebundle of a transcript: the last turns, up to a size."""
+def saved(name: str, entries: Sequence[Entry], about: str = LIVE_ONLY) -> dict[str, Any]:
+    """The mimebundle of a transcript: the last turns, up to a size. about: where the panel itself is."""
     size, first = 0, len(entries)
     while first > 0 and (size == 0 or size + len(entries[first - 1].html) <= MOST):
         first -= 1
@@ -106,7 +110,7 @@ def saved(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
     broken = f" and {len(entries) - whole:,} that did not end well" if whole < len(entries) else ""
     title = f"Conversation {name}: {counted(whole, 'turn')}{broken}."
     left_out = f" The first {first} are not shown." if first else ""
-    opening = f'<p style="{style.QUIET}">{escape(clean(f"{title}{left_out} {LIVE_ONLY}"))}</p>'
+    opening = f'<p style="{style.QUIET}">{escape(clean(f"{title}{left_out} {about}"))}</p>'
     body = "".join(_section(entry) for entry in entries[first:])
     return {
         "text/html": f'<div class="kimi-panel-saved"><style>{NO_WIDGET}</style>'
