@@ -181,6 +181,12 @@ def test_while_nothing_has_come_a_line_says_what_is_waited_for_once_a_second() -
     assert "Waiting" not in outputs.html
 
 
+def test_running_thinking_tells_its_seconds_and_about_how_many_tokens_it_has() -> None:
+    outputs = Recording()
+    view(outputs).update(progress(thought("想 " * 200), thinking_seconds=12.3))
+    assert "Thinking · 12 s · about 250 tokens<" in outputs.html
+
+
 def test_a_further_attempt_is_told_while_it_waits() -> None:
     outputs = Recording()
     view(outputs).update(progress(retry=Attempt("http://x", number=2, cause=ServerError("It broke."))))

@@ -355,7 +355,7 @@ def test_all_views_of_a_reply_show_all_of_it_whenever_they_are_drawn(tmp_path: P
     messages = [deltas.news(step)[0] for step in grow(TEXT)]
     shown = page(tmp_path, messages, [0, 3, 100, len(messages) - 1])
     assert shown["views"] == [[TEXT[:500], whole(TEXT)]] * 5
-    assert shown["labels"] == ["Thinking · 2.0 s", ""]
+    assert shown["labels"] == ["Thinking · 2.0 s · about 125 tokens", ""]
 
 
 def test_messages_that_were_lost_or_came_twice_heal_with_the_next_snapshot(tmp_path: Path) -> None:

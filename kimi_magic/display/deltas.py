@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..render import running
-from ..render.footer import seconds
 from ..render.pieces import Piece, Text, Thinking
 from ..render.sanitise import clean
+from ..session import tokens
 from .growing import GrowingText
 from .show import Progress
 from .waiting import waiting
@@ -82,7 +82,7 @@ class _Part:
         """The piece as it is now. True where it is not a continuation of what it was."""
         if isinstance(piece, Thinking) and not piece.redacted:
             self.kind, self.text = "thinking", clean(piece.text)
-            self.label = f"Thinking · {seconds(thought_for)}" if thought_for is not None else "Thinking"
+            self.label = running.thinking_label(thought_for, tokens(self.text))
             return False
         if isinstance(piece, Text):
             self.kind, self.text = "text", piece.markdown

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..render import running
-from ..render.pieces import Call, Piece, Search, Text
+from ..render.pieces import Call, Piece, Search, Text, Thinking
+from ..session import tokens
 from .growing import GrowingText
 from .outputs import Outputs
 from .show import Ending, Progress
@@ -123,7 +124,8 @@ class StaticView:
             bodies = self._texts.setdefault(place, _Segmented()).parts(piece.markdown)
             bodies[0] = f'<div class="kimi-text">{bodies[0]}</div>'
         else:
-            bodies = [running.piece(piece, progress.thinking_seconds)]
+            thought = tokens(piece.text) if isinstance(piece, Thinking) else 0
+            bodies = [running.piece(piece, progress.thinking_seconds, thought)]
         return [running.segment(body, simulated=first if n == 0 else None) for n, body in enumerate(bodies)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from ..counts import counted
 from . import style
 from .calls import call_html
 from .footer import seconds
@@ -30,10 +31,11 @@ def segment(body: str, *, simulated: bool | None = None) -> str:
     return wrapped(opening + body, sheet=simulated is not None)
 
 
-def piece(part: Piece, thought_for: float | None) -> str:
-    """A piece that may still grow (texts grow elsewhere: they are rendered bit by bit)."""
+def piece(part: Piece, thought_for: float | None, tokens: int = 0) -> str:
+    """A piece that may still grow (texts grow elsewhere: they are rendered bit by bit). tokens: as for
+    `thinking_label`."""
     if isinstance(part, Thinking) and not part.redacted:
-        return thinking(part.text, seconds(thought_for) if thought_for is not None else "")
+        return thinking(part.text, thinking_label(thought_for, tokens))
     if isinstance(part, Call):
         return call_html(part, runs=True)
     if isinstance(part, Search):
@@ -41,13 +43,19 @@ def piece(part: Piece, thought_for: float | None) -> str:
     return piece_html(part, ReplyView((), thinking_seconds=thought_for))
 
 
-def thinking(thought: str, facts: str) -> str:
+def thinking_label(thought_for: float | None, tokens: int) -> str:
+    """What stands above running thinking. tokens: an estimate; the server tells the number at the end."""
+    time = [] if thought_for is None else [seconds(thought_for)]
+    return " · ".join(["Thinking", *time, *[f"about {counted(tokens, 'token')}"] * bool(tokens)])
+
+
+def thinking(thought: str, label: str) -> str:
     """Thinking while the reply runs: open, in a low box that stands at what was thought last. Once
     the text begins it is not sent again, so a reader can scroll in it and fold it."""
     last = thought[-FOLLOWED:]
     if len(last) < len(thought):
         last = "… " + last.partition(" ")[2]
-    return thinking_box(f"Thinking · {facts}" if facts else "Thinking", last)
+    return thinking_box(label, last)
 
 
 def thinking_box(label: str = "", thought: str = "") -> str:
