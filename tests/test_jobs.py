@@ -148,13 +148,33 @@ def test_stop_ends_a_reply_at_any_stage_and_keeps_what_came(kernel: Kernel, stag
     assert kernel.value("kimi.messages") == ()
 
 
-def test_the_interrupt_ends_what_the_cell_waits_for_and_not_the_jobs(kernel: Kernel) -> None:
+def test_the_interrupt_ends_the_jobs_with_what_the_cell_waits_for(kernel: Kernel) -> None:
     asked = kernel.run("%%kimi --background -e low\nTell me. [[simulate: silence]]", cell="a")
+    kernel.watch(lambda: "no model has read this" in asked.bundles()[0]["text/html"])
     code = "import _thread, threading\nthreading.Timer(0.3, _thread.interrupt_main).start()\n%kimi wait"
-    assert "KeyboardInterrupt" in kernel.run(code, cell="b").error
-    assert kernel.value("[job.state for job in kimi.jobs][-1]") == "running"
-    kernel.run("%kimi stop")
-    assert "Interrupted" in text_of(asked)
+    error = kernel.run(code, cell="b").error
+    assert error.startswith("Interrupted: This ends replies in the background, too: job ")
+    assert error.count("\n") == 0
+    assert kernel.value("[job.state for job in kimi.jobs][-1]") == "interrupted"
+    assert "Interrupted: what had arrived is kept here" in text_of(asked)
+
+
+def test_the_interrupt_ends_the_jobs_while_no_cell_runs(kernel: Kernel) -> None:
+    asked = kernel.run("%%kimi --background -e low\nTell me. [[simulate: silence]]", cell="a")
+    kernel.watch(lambda: "no model has read this" in asked.bundles()[0]["text/html"])
+    kernel.manager.interrupt_kernel()
+    kernel.watch(lambda: "Interrupted: what had arrived is kept here" in text_of(asked))
+    kernel.run("%unload_ext kimi_magic")
+    assert "SIG_IGN" in kernel.value("repr(get_ipython().kernel.saved_sigint_handler)")
+    kernel.run("%load_ext kimi_magic")
+
+
+def test_what_ended_a_job_is_no_interrupt_of_the_others(kernel: Kernel) -> None:
+    for name in ("x", "y"):
+        kernel.run(f"%kimi --background -e low -c {name} Tell me. [[simulate: silence]]")
+    kernel.run("stopped, other = list(kimi.jobs)[-2:]\nstopped.stop()")
+    assert kernel.run("stopped.result()").error.startswith("Interrupted: ")
+    assert kernel.value("other.state") == "running"
 
 
 def test_unloading_ends_the_jobs_with_what_came(kernel: Kernel) -> None:

@@ -12,6 +12,7 @@
     failures, hidden the last exception of the notebook, and what of it is secret
     completion, tab  what Tab offers, and its hook in IPython
     cells            which cell a magic runs in
+    interrupt        the kernel's interrupt, for what runs in the background
     warm             what the first cell needs, imported while it is written
     verbatim         the hooks that keep a prompt as it was written
 

@@ -62,7 +62,8 @@ def _named(jobs: Sequence[Job[Reply]]) -> str:
 
 
 def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
-    """Wait for a job, or for all. Raises the error of the first one that failed, when all have ended.
+    """Wait for a job, or for all. Raises the error of the first one that failed, when all have ended, and
+    `Interrupted`.
 
     Their outputs are sent once more: a front end without a screen (nbclient, nbconvert) takes only what
     comes while a cell runs.
@@ -77,6 +78,10 @@ def wait(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
             failure = failure or error
         except Interrupted:
             pass  # the user's own wish, and its output says so
+        except KeyboardInterrupt:  # it ends them all (`interrupt`)
+            running = kimi.jobs.running
+            told = f"This ends replies in the background, too: {_named(running)}." if running else _running(0)
+            raise Interrupted(told) from None
         turn = job.stream.turn
         if turn is not None:
             stage.show_again(turn)

@@ -12,6 +12,7 @@ from ..session import Job, Plan
 from . import named
 from .cells import Cells
 from .dry_run import dry_run
+from .interrupt import KernelInterrupt
 from .names import Names
 from .options import CellOptions
 from .reading import parse_cell, parse_line
@@ -31,9 +32,11 @@ class Runner:
         self._stage = Stage(shell, kimi.settings, lambda: kimi.session)
         kimi.current_cell = self._cells.current
         kimi.audience.append(self._stage)
+        self._interrupt = KernelInterrupt(shell, kimi.jobs)
 
     def close(self) -> None:
         """End what runs in the background, and leave the shell alone."""
+        self._interrupt.close()
         self._stage.close()
         self._chat.close()
 

@@ -33,7 +33,7 @@ class Panel {
     this.prompt.setAttribute("aria-label", "Prompt. Control or Command with Enter sends it.");
     this.send = button("Send", "Ctrl+Enter or ⌘+Enter", () => send(model, store), "kimi-main");
     this.stop = button("Stop", "End the reply; what arrived is kept", () => stop(model, store));
-    this.interrupt = button("Interrupt the cell", "What the notebook's ■ does", () => kernelOf(model)?.interrupt?.());
+    this.interrupt = button("Interrupt the cell", "What the notebook's ■ does: it ends the replies in the background, too", () => kernelOf(model)?.interrupt?.());
     this.cancel = button("Cancel the edit", "", () => this.edit(null));
     this.keys = make("span", { className: "kimi-quiet", textContent: "Ctrl/⌘+Enter sends, Enter is a new line" });
     this.files = make("span", { className: "kimi-files" });

@@ -62,6 +62,11 @@ def test_replies_stream_into_their_own_cells_while_another_cell_prints(front: Fr
     front.output(1).get_by_text("Interrupted: what had arrived is kept here").wait_for()
     (output,) = front.outputs(1)
     assert SAID in output["data"]["text/plain"]
+    front.set_source(1, "%%kimi --background -e low\nTell me more. [[simulate: silence]]")
+    front.run(1)
+    front.output(1).get_by_text(SAID).first.wait_for()
+    front.interrupt()  # while no cell runs
+    front.output(1).get_by_text("Interrupted: what had arrived is kept here").wait_for()
     front.run(6)
     assert "interrupted" in front.output(6).inner_text()
     PICTURES.mkdir(parents=True, exist_ok=True)
