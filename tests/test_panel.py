@@ -443,6 +443,9 @@ def test_the_transcript_is_the_path_and_what_failed_beside_it_until_it_is_asked_
     conversation = conversation.with_turn(turn("c", "a", cell="2"))
     assert [t.id for t in shown(conversation)] == ["a", "c"]
     assert [t.id for t in shown(conversation.undo())] == ["a", "b"]
+    broken = conversation.with_turn(turn("d", None, cell="3", status="failed"))
+    assert [t.id for t in shown(broken)] == ["a", "c", "d"]
+    assert shown(broken.fresh()) == []
 
 
 def test_a_long_conversation_is_saved_from_its_end_and_says_what_is_left_out() -> None:

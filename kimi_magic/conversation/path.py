@@ -42,7 +42,7 @@ class Conversation:
     head: str | None = None
     """The last turn of the active path."""
     undone: frozenset[str] = frozenset()
-    """Turns that `undo` or `fresh` took off the path."""
+    """Turns that `undo` or `fresh` took off the path; with `fresh` also those that are not complete."""
     system: str | None = None
     """The system prompt that stays."""
     _paths: dict[str | None, tuple[Turn, ...]] = field(
@@ -176,8 +176,9 @@ class Conversation:
         return [t for t in reversed(complete) if t.id not in followed]
 
     def fresh(self) -> Conversation:
-        """An empty path; its turns so far are undone."""
-        return replace(self, head=None, undone=self.undone | {turn.id for turn in self.path()})
+        """An empty path; its turns so far are undone, and those that never were on it."""
+        broken = {key for key, turn in self.turns.items() if turn.status != COMPLETE}
+        return replace(self, head=None, undone=self.undone | broken | {turn.id for turn in self.path()})
 
     def state(self, turn: Turn) -> str:
         """active, or why it is off the path: compacted (a turn on the path sums it up), replaced (its cell

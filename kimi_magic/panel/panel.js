@@ -21,7 +21,7 @@ class Panel {
     this.head = make("div", { className: "kimi-row", role: "toolbar", "aria-label": "Conversation" },
       labelled("Conversation", this.conversation), this.name,
       labelled("Branch", this.branch, "The ways that the conversation went"),
-      button("New", "Begin the conversation afresh; the turns so far are kept", () => this.wish({ do: "new" })),
+      (this.fresh = button("New", "Begin the conversation afresh; the turns so far are kept", () => this.wish({ do: "new" }))),
       (this.undo = button("Undo", "Take the last turn out of the conversation", () => this.wish({ do: "undo" }))));
     this.notice = make("div", { className: "kimi-notice", role: "note" });
     this.log = new Log(model, store, (item) => this.edit(item));
@@ -167,6 +167,7 @@ class Panel {
     options(this.branch, state.branches.map((branch) => [branch.turn, branch.label]), state.head ?? "");
     this.branch.disabled = state.branches.length < 2;
     this.undo.disabled = store.dead || !state.head;
+    this.fresh.disabled = store.dead || !state.turns.length;
     options(this.in_model, [...new Set([...state.models, this.chosen("model")])].map((name) => [name, name]), this.chosen("model"));
     options(this.in_effort, state.efforts.map((effort) => [effort.value, effort.label]), this.chosen("effort"));
     options(this.variable, [["", "…"], ...state.variables.map((name) => [name, name])], "");

@@ -39,7 +39,7 @@ _BECAUSE = {
 
 def shown(conversation: Conversation) -> list[Turn]:
     """The active path; each turn that did not become a part of it stands where it was asked, as long as
-    no other has taken the place of it."""
+    no other has taken the place of it, and the conversation did not begin afresh since."""
     path = {turn.id for turn in conversation.path()}
     states = conversation.states()
     answered = {turn.cell for turn in conversation.path() if turn.cell is not None}
@@ -52,6 +52,7 @@ def shown(conversation: Conversation) -> list[Turn]:
             and states[turn.id] == turn.status
             and (turn.parent is None or turn.parent in path)
             and turn.cell not in answered
+            and turn.id not in conversation.undone
         )
     ]
 
