@@ -130,6 +130,6 @@ const isBusy = (model) => kernelOf(model)?.status === "busy";
 function unheard(model) {
   const link = kernelOf(model)?.connectionStatus ?? "connected";
   if (link !== "connected") return `The kernel cannot be reached (${link}); what you asked for goes to it once it can.`;
-  if (isBusy(model)) return "The kernel is busy with a cell; what you asked for is queued behind it. ■ (interrupt) ends the cell.";
+  if (isBusy(model)) return "The kernel is busy; what you asked for is queued behind what it does. ■ (interrupt) ends that.";
   return "The kernel has not heard what you asked for yet.";
 }

@@ -63,7 +63,7 @@ class Panel {
         labelled("Most tokens", at("max_tokens", "text", {}), "Of the reply, thinking included; 8k is 8,192"),
         labelled("Cache", field("cache", make("select")), "How long the server keeps the prompt"),
         labelled("Web search", at("searches", "checkbox", {})),
-        labelled("at most", at("search", "text", { inputMode: "numeric", placeholder: SEARCHES }), "Searches for one reply; each is billed"),
+        labelled("at most", at("search", "text", { inputMode: "numeric", placeholder: SEARCHES, "aria-label": "Web search, at most" }), "Searches for one reply; each is billed"),
         labelled("Insert a variable", this.variable),
         labelled("Attach a file", this.file),
         labelled("System prompt", this.system)),

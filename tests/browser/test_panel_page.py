@@ -304,7 +304,7 @@ def test_stop_works_while_a_cell_runs_and_while_none_does(front: FrontEnd) -> No
     front.start(3)
     front.output(3).get_by_text("sleeps").wait_for()
     panel.button("Stop").click()
-    expect(status).to_contain_text("The kernel is busy with a cell")
+    expect(status).to_contain_text("The kernel is busy; what you asked for is queued")
     picture(front, "busy")
     panel.button("Interrupt the cell").click()
     front.wait(3)
@@ -326,6 +326,8 @@ def test_a_panel_that_the_kernel_does_not_hear_says_so_and_speaks_of_no_cell(fro
         front.run(cell)
     panel = Panel(front, 2)
     kernel = int(front.outputs(1)[0]["data"]["text/plain"])
+    expect(panel.choice("Branch")).to_have_text("here: nothing yet")
+    front.page.wait_for_function("() => front().status() === 'idle'")
     os.kill(kernel, signal.SIGSTOP)
     try:
         panel.ask("Anybody?")
