@@ -15,6 +15,7 @@ from ..errors import KimiError
 from ..tools import Schema
 from ..usage import totals
 from .asking import SIMULATED, Outcome
+from .columns import in_pandas, in_polars
 from .rows import Rows
 from .run import Run
 
@@ -50,7 +51,7 @@ def result(rows: Rows, run: Run, schema: Schema | None) -> Any:
             {**record, **{name: column[n] for name, (column, _) in columns.items()}}
             for n, record in enumerate(rows.records)
         ]
-    return _in_polars(rows.frame, columns) if rows.is_polars else _in_pandas(rows.frame, columns)
+    return in_polars(rows.frame, columns) if rows.is_polars else in_pandas(rows.frame, columns)
 
 
 def _names(rows: Rows) -> set[str]:
@@ -148,34 +149,3 @@ def _used(outcome: Outcome, status: str, error: KimiError | None) -> dict[str, A
         row |= {"kimi_output": sums.output, "kimi_thinking": sums.thinking}
     cost = float(sums.cost) if sums.unknown < sums.requests else None
     return row | {"kimi_seconds": sum(record.seconds or 0.0 for record in records), "kimi_cost": cost}
-
-
-def _in_pandas(frame: Any, columns: Mapping[str, tuple[list[Any], str]]) -> Any:
-    import pandas as pd
-
-    new = {
-        name: pd.Series(_plain(values, kind), index=frame.index, dtype=kind)
-        for name, (values, kind) in columns.items()
-    }
-    return frame.assign(**new)
-
-
-def _plain(values: list[Any], kind: str) -> list[Any]:
-    """Values that pandas takes for this type: an enum of texts is its text."""
-    return [getattr(value, "value", value) for value in values] if kind == "string" else values
-
-
-def _in_polars(frame: Any, columns: Mapping[str, tuple[list[Any], str]]) -> Any:
-    import polars as pl
-
-    types = {
-        "string": pl.String(),
-        "Int64": pl.Int64(),
-        "float64": pl.Float64(),
-        "boolean": pl.Boolean(),
-        "object": None,
-    }
-    new = [
-        pl.Series(name, _plain(values, kind), dtype=types[kind]) for name, (values, kind) in columns.items()
-    ]
-    return frame.with_columns(new)
