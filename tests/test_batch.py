@@ -108,6 +108,7 @@ ITERABLES: list[tuple[str, Any, list[str]]] = [
     ("Say {{ x.y }}", iter([SimpleNamespace(y=3)]), ["Say 3"]),
     ("Say {{ x }} {{ greeting }}", ["a"], ["Say a hello"]),
     ("Say {{ item }} to {{ other }}", [5], ["Say 5 to you"]),
+    ("Say {{ row[1] }}", [{1: "a"}], ["Say a"]),
 ]
 
 
@@ -122,9 +123,11 @@ def test_rows_come_as_values_or_dicts(kimi: Kimi, server: Paid, template: str, r
 
 def test_a_series_is_a_column_of_its_name(kimi: Kimi, server: Paid) -> None:
     kimi.map("Say {{ city }}", pd.Series(["Rome"], name="city"), **ASK)
-    found = kimi.map("Say {{ town }}", pd.Series(["Oslo"]), **ASK)
+    pl = pytest.importorskip("polars")
+    for column in (pd.Series(["Oslo"]), pd.Index(["Oslo"], name=5), pl.Series(["Oslo"])):
+        found = kimi.map("Say {{ town }}", column, **ASK)
+        assert list(found.columns)[:2] == ["town", "reply"]
     assert server.texts == ["Say Rome", "Say Oslo"]
-    assert list(found.columns[:2]) == ["town", "reply"]
 
 
 def test_polars_frames_come_back_as_they_came(kimi: Kimi) -> None:
@@ -209,6 +212,34 @@ def test_no_rows_give_no_rows(kimi: Kimi, server: Paid) -> None:
     assert "reply" in empty.columns
     assert kimi.map("{{ x }}", [], **ASK) == []
     assert server.bodies == []
+
+
+def test_columns_without_a_name_are_found_by_their_numbers(kimi: Kimi, server: Paid) -> None:
+    frame = pd.DataFrame([["a", 1], ["b", 2]])
+    found = kimi.map("Say {{ row[0] }} {{ row[1] }}", frame, concurrency=1, **ASK)
+    assert server.texts == ["Say a 1", "Say b 2"]
+    assert list(found.columns[:3]) == [0, 1, "reply"]
+    with pytest.raises(PromptError, match="there is no 2 in this Row"):
+        kimi.map("Say {{ row[2] }}", frame, **ASK)
+
+
+@pytest.mark.parametrize("rows", [["", "a"], ["a", ""]])
+def test_a_row_without_any_text_fails_alone_wherever_it_stands(kimi: Kimi, server: Paid, rows: Any) -> None:
+    found = {row["x"]: row for row in kimi.map("{{ x }}", rows, **ASK)}
+    assert found["a"]["kimi_status"] == "asked"
+    assert found[""]["kimi_error"].endswith("is empty.")
+    with pytest.raises(RequestError, match="is empty"):
+        kimi.map("{{ x }}", ["", ""], **ASK)
+
+
+def test_a_template_that_is_none_is_said(kimi: Kimi) -> None:
+    with pytest.raises(PromptError, match="of type DataFrame is no template"):
+        kimi.map(pd.DataFrame({"x": ["a"]}), "Say {{ x }}", **ASK)
+
+
+def test_numpy_s_numbers_are_numbers(kimi: Kimi) -> None:
+    np = pytest.importorskip("numpy")
+    assert len(kimi.map("Say {{ x }}", ["a"], concurrency=np.int64(4), budget=np.float64(2), **ASK)) == 1
 
 
 SLIPS: list[tuple[dict[str, Any], type[Exception]]] = [
@@ -472,6 +503,7 @@ def test_tools_stay_in_this_kernel(kimi: Kimi, server: Paid) -> None:
 def test_an_estimate_says_that_tools_may_take_more(kimi: Kimi) -> None:
     guess = kimi.estimate("{{ x }}", ["a"], tools=[look_up], max_steps=3, effort="low")
     assert (guess.requests, guess.rounds) == (1, 3)
+    assert guess.input > 10 > kimi.estimate("{{ x }}", ["a"], effort="low").input  # tools are sent, too
     assert str(guess).endswith("the tools of a row may take up to 3 more.")
     assert "tools" not in str(kimi.estimate("{{ x }}", ["a"], effort="low"))
 

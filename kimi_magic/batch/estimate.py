@@ -8,7 +8,6 @@ from decimal import Decimal
 from statistics import mean
 
 from ..counts import counted
-from ..session import tokens
 from ..usage import Price, Record, money, most
 from .jobs import Job
 
@@ -59,7 +58,7 @@ def estimate(
 ) -> Estimate:
     """waiting: what would be sent. stored: rows that are not among them. before: earlier requests, for the
     length of replies. rounds: of tools, at most."""
-    inputs = [tokens(list(j.request.messages)) + tokens(j.request.system or "") for j in waiting]
+    inputs = [job.tokens for job in waiting]
     first = waiting[0].request if waiting else None
     usual = [
         record.output

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import KimiError, PromptError
+from ..errors import KimiError, PromptError, RequestError
 from ..prompt import ImageLimits, expand
 from ..prompt.template import placeholders
 from ..session import Plan, tokens
@@ -29,6 +29,12 @@ class Job:
     fingerprint: str
     request: Request
     rows: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """About how many it sends."""
+        sent = self.request
+        return tokens(list(sent.messages)) + tokens(list(sent.tools)) + tokens(sent.system or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ def plan_jobs(
     limits: ImageLimits,
 ) -> tuple[Jobs, Plan | None]:
     """The requests for the rows, and the plan of the first one, which has all that they share. base: plans
-    one with this content. A row that cannot be written, or lacks a value, is a failure of its own; raises
-    what is wrong with all of them."""
+    one with this content. A row that cannot be written or sent, or lacks a value, is a failure of its own;
+    raises what is wrong with all of them."""
     head, lacks = _head(template), Lacks(template)
     found: dict[str, tuple[Request, list[int]]] = {}
     failures: dict[int, KimiError] = {}
@@ -69,9 +75,7 @@ def plan_jobs(
             request = replace(plan.request, messages=(user(content),))
             request.check(any_model=True)  # the model was looked at with the first one
             found.setdefault(request.fingerprint(), (request, []))[1].append(number)
-        except KimiError as error:
-            if plan is None and not isinstance(error, PromptError):
-                raise
+        except (PromptError, RequestError) as error:
             failures[number] = error
             broken.append(error)
     if plan is None and broken:

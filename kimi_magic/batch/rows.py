@@ -1,8 +1,8 @@
 """The rows of a batch as namespaces for its template.
 
-A row gives its columns by their names, and itself as `row` (`{{ row["my column"] }}`). A row that is a
-plain value has the one name that the template uses. A row in which a value of the template is missing (None,
-NaN, NaT, NA) is not asked about: it would be asked about the word "nan".
+A row gives its columns by their names, and itself as `row` (`{{ row["my column"] }}`, `{{ row[0] }}`). A row
+that is a plain value has the one name that the template uses. A row in which a value of the template is
+missing (None, NaN, NaT, NA) is not asked about: it would be asked about the word "nan".
 """
 
 from __future__ import annotations
@@ -73,10 +73,15 @@ def _is_missing(value: Any) -> bool:
 
 
 def read_rows(rows: Any, template: str, values: Mapping[str, Any]) -> Rows:
-    """The rows of a DataFrame or Series of pandas or polars, or of an iterable of mappings or plain values.
-    Raises `PromptError` for anything else."""
-    if _library(rows) == "pandas" and hasattr(rows, "to_frame") and not hasattr(rows, "columns"):
-        rows = rows.to_frame(rows.name if isinstance(rows.name, str) else _one_name(template, values))
+    """The rows of a DataFrame, Series or Index of pandas or polars, or of an iterable of mappings or plain
+    values. Raises `PromptError` for anything else."""
+    if (
+        _library(rows) in ("pandas", "polars")
+        and hasattr(rows, "to_frame")
+        and getattr(rows, "nlevels", 1) == 1
+    ):
+        named = isinstance(rows.name, str) and rows.name
+        rows = rows.to_frame(name=rows.name if named else _one_name(template, values))
     if _library(rows) == "pandas" and hasattr(rows, "columns"):
         if not rows.columns.is_unique:
             raise PromptError("The DataFrame has two columns of the same name.", hint="Rename one of them.")
@@ -96,8 +101,17 @@ def _library(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _texts(record: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in record.items()}
+class Row(dict[str, Any]):
+    """The columns of a row by their names as text; a number finds the column of that number."""
+
+    def __missing__(self, key: Any) -> Any:
+        if str(key) in self:
+            return self[str(key)]
+        raise KeyError(key)
+
+
+def _texts(record: Mapping[Any, Any]) -> Row:
+    return Row((str(name), value) for name, value in record.items())
 
 
 def _one_name(template: str, values: Mapping[str, Any]) -> str:
