@@ -5,9 +5,11 @@ rows       a DataFrame, or anything that can be walked, as the names that a temp
 jobs       the requests that the rows make, equal ones once
 run        the batch while it runs: what is done is kept at once, so that it can go on later
 keeper     storing what is done
+allowance  what it may cost: rows wait where a budget could not bear them all
 gate       how many at once: a server that says "too many" slows all of them
 asking     one request, here or in another process
 table      what came of it, as columns
+columns    those in pandas and polars
 progress   a line or a bar
 estimate   what it may cost, before anything is sent
 """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from operator import index
 from typing import Any
 
 from ..counts import counted
-from ..errors import Interrupted, OptionError
+from ..errors import Interrupted, OptionError, PromptError
 from ..prompt import ImageLimits
 from ..session import Plan, Session, Worker, check_names
 from ..tools import Schema
-from ..usage import Budget
+from ..usage import Budget, Price
 from ..wire import Block
 from .asking import Elsewhere, held
 from .estimate import Estimate, estimate
@@ -109,6 +109,11 @@ class Mapper:
         return estimate(len(batch.rows.records), waiting, stored, price, session.records, rounds)
 
     def _batch(self, template: str, rows: Any, options: Mapping[str, Any]) -> Batch:
+        if not isinstance(template, str):
+            raise PromptError(
+                f"A value of type {type(template).__name__} is no template.",
+                hint='First the template, then the rows: kimi.map("… {{ column }} …", df).',
+            )
         check_names(options, also=(*_OURS, "concurrency"))
         own = {name: options[name] for name in _OURS if name in options}
         asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
@@ -126,11 +131,12 @@ class Mapper:
             return replace(plan, ask=replace(plan.ask, schema=None, content=()))
 
         jobs, plan = plan_jobs(template, read, values, base, self._door.limits())
+        price = self._door.session().price(plan.request.model) if plan is not None else None
         executor = own.get("executor")
         settings = Settings(
             concurrency=_concurrency(options.get("concurrency", 8)),
             name=own.get("name"),
-            budget=_budget(own.get("budget")),
+            budget=_budget(own.get("budget"), price),
             resume=own.get("resume", True),
             schema=schema,
             executor=executor,
@@ -142,18 +148,22 @@ class Mapper:
 
 
 def _concurrency(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)  # numpy's, too
+    if not is_whole or index(value) < 1:
         raise OptionError(f"concurrency: must be a whole number from 1 on, not {value!r}.")
-    return value
+    return index(value)
 
 
-def _budget(value: Any) -> Budget | None:
-    if value is None or isinstance(value, Budget):
-        return value
+def _budget(value: Any, price: Price | None) -> Budget | None:
+    """price: of the model that is asked."""
+    if value is None:
+        return None
     try:
-        budget = Budget.parse(value) if isinstance(value, str) else Budget(Decimal(str(value)))
-    except (ValueError, ArithmeticError):
+        budget = value if isinstance(value, Budget) else Budget.parse(str(value))
+    except ValueError:
         raise OptionError(f"budget: must be an amount of money, not {value!r}.") from None
+    if price is not None and budget.currency != price.currency:
+        raise OptionError(f"budget: must be in {price.currency}, as the price is, not in {budget.currency}.")
     return replace(budget, source="budget=")
 
 

@@ -22,7 +22,8 @@ from decimal import Decimal
 from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError
 from ..session import Plan, Session, ToolCalls, TurnStream
 from ..tools import Schema
-from ..usage import Budget, money
+from ..usage import Budget
+from .allowance import Allowance
 from .asking import Elsewhere, Item, Outcome, follow, is_too_many
 from .gate import Gate
 from .jobs import LONG, Job, Jobs
@@ -97,15 +98,10 @@ class Run:
         self._streams: set[TurnStream] = set()
         self._threads = ThreadPoolExecutor(settings.concurrency, "kimi-tool")  # makes none before a call
         self._keeper = Keeper(session, batch_key(session, settings.name))
-        self._cost = Decimal(0)
-        self._paid = Decimal(0)
-        self._asked = 0
-        self._currency = "USD"
         self._total = sum(len(job.rows) for job in jobs.jobs)
         self._done = self._failed = 0  # rows
-        purse = session.purse
-        self._is_limited = settings.budget is not None or bool(not purse.is_free and purse.budgets())
-        self._simulated = False
+        price = session.price(plan.request.model) if plan is not None else None
+        self._allowance = Allowance(settings.budget, session.purse, plan, price, jobs.shared)
 
     async def events(self) -> AsyncGenerator[Progress, None]:
         """Ask, and say how far it has come. Whatever happens, what is done is stored."""
@@ -140,8 +136,8 @@ class Run:
         if not self._waiting or not self._has_room():
             return
         try:
-            rests = self._rests()  # once for all that start together: nothing is paid meanwhile
-            while self._waiting and self._has_room() and self._fits(rests):
+            rests = self._allowance.rests()  # once for all that start together: nothing is paid meanwhile
+            while self._waiting and self._has_room() and self._allowance.takes(self._waiting[0][0], rests):
                 job, number = self._waiting.popleft()
                 self._running[asyncio.create_task(self._ask(job))] = (job, number)
         except BudgetError as error:
@@ -151,39 +147,8 @@ class Run:
         return len(self._running) < (1 if self._is_alone() else self._gate.limit) and not self._gate.wait()
 
     def _is_alone(self) -> bool:
-        """The first request goes alone: its beginning is in the cache then, and its cost is known."""
-        return not self._asked and (self.jobs.shared >= LONG or self._is_limited)
-
-    def _rests(self) -> list[tuple[Budget, Decimal]]:
-        """The budgets that hold, the batch's own and the notebook's, and what is left of each. Raises
-        `BudgetError` where one is spent."""
-        rests = [(b, left) for b, left in self._session.purse.check() if b.currency == self._currency]
-        own = self._settings.budget
-        return rests if own is None else [*rests, (own, own.amount - self._paid)]
-
-    def _fits(self, rests: list[tuple[Budget, Decimal]]) -> bool:
-        """Whether one more may run beside those that do, each at the mean cost so far. Raises `BudgetError`
-        where none may any more."""
-        mean = self._paid / self._asked if self._asked else Decimal(0)
-        budget, left = min(rests, key=lambda rest: rest[1], default=(None, Decimal(0)))
-        if budget is None or (left > 0 and mean * (len(self._running) + 1) <= left):
-            return True
-        if not self._running:
-            raise self._over(budget, left, mean)
-        return False
-
-    def _over(self, budget: Budget, left: Decimal, mean: Decimal) -> BudgetError:
-        """Why no further row may run. mean: what one has cost so far."""
-        is_own = budget is self._settings.budget
-        name = f"batch's budget of {budget.amount} {budget.currency}" if is_own else f"budget of {budget}"
-        if left <= 0:
-            why = f"The {name} is spent ({money(budget.amount - left, budget.currency)})"
-        else:
-            rest, each = money(left, budget.currency), money(mean, budget.currency)
-            why = f"The next row would go over the {name} ({rest} left, and a row costs about {each})"
-        how = "Run it again with a higher budget=" if is_own else f"Raise it: {budget.source} …"
-        hint = f"{how}. What is done is not paid again."
-        return BudgetError(f"{why}; nothing further was sent.", hint=hint)
+        """The first request goes alone where its beginning is long: it is in the cache then."""
+        return not self._allowance.asked and self.jobs.shared >= LONG
 
     async def _ask(self, job: Job) -> Outcome:
         assert self.plan is not None
@@ -210,9 +175,11 @@ class Run:
     async def _call(self, calls: ToolCalls, stream: TurnStream) -> None:
         """Run the calls of a row. Raises `BudgetError` where the batch's money is spent by then."""
         budget = self._settings.budget
-        paid = self._paid + sum(record.paid or 0 for open_ in self._streams for record in open_.records)
+        paid = self._allowance.paid + sum(
+            record.paid or 0 for open_ in self._streams for record in open_.records
+        )
         if budget is not None and paid >= budget.amount:
-            raise self._over(budget, budget.amount - paid, Decimal(0))
+            raise self._allowance.over(budget, budget.amount - paid, Decimal(0))
         await asyncio.get_running_loop().run_in_executor(self._threads, calls.run_all, stream.answer)
 
     # --- ending ---
@@ -230,7 +197,7 @@ class Run:
             self._take(job, number, task.result())
 
     def _take(self, job: Job, number: int, outcome: Outcome) -> None:
-        self._count(outcome)
+        self._allowance.count(job, outcome)
         if is_too_many(outcome.error) and number < TRIES and len(outcome.records) == 1:
             self._gate.slow(_asked_wait(outcome.error, number))
             self._waiting.appendleft((job, number + 1))
@@ -247,14 +214,6 @@ class Run:
         if isinstance(outcome.error, _FOR_ALL):
             self._stop(outcome.error)
 
-    def _count(self, outcome: Outcome) -> None:
-        self._asked += 1
-        for record in outcome.records:
-            self._cost += record.cost or 0
-            self._paid += record.paid or 0
-            self._currency = record.currency
-            self._simulated = self._simulated or record.simulated
-
     def _stop(self, error: KimiError) -> None:
         """Ask no further; what runs goes on to its end."""
         self.ended = error
@@ -267,10 +226,10 @@ class Run:
             total=self._total + failures,
             done=self._done + failures,
             failed=self._failed + failures,
-            cost=self._cost,
-            currency=self._currency,
+            cost=self._allowance.cost,
+            currency=self._allowance.currency,
             waiting=self._gate.wait(),
-            simulated=self._simulated,
+            simulated=self._allowance.is_simulated,
         )
 
 

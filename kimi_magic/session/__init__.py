@@ -18,6 +18,7 @@ from .asking import Ask, Plan, check_names
 from .calls import Confirm, ToolCalls
 from .jobs import Job, Jobs
 from .lanes import Lanes
+from .purse import Purse
 from .session import Session
 from .turns import Surroundings, TurnStream
 from .window import SUMMARISE, tokens
@@ -31,6 +32,7 @@ __all__ = [
     "Jobs",
     "Lanes",
     "Plan",
+    "Purse",
     "Session",
     "Surroundings",
     "ToolCalls",

@@ -21,7 +21,19 @@ Rules:
 from .budget import PERIODS, Budget, most
 from .cache import LIFE, Advice, advise, expires, saved_by_cache
 from .files import read_records, write_records
-from .prices import ALWAYS, ANY, KINDS, PRICES, PRICES_READ, Price, PriceBook, PriceVersion, amount, money
+from .prices import (
+    ALWAYS,
+    ANY,
+    KINDS,
+    MILLION,
+    PRICES,
+    PRICES_READ,
+    Price,
+    PriceBook,
+    PriceVersion,
+    amount,
+    money,
+)
 from .records import FIELDS, Record, cold_cost, cost_of, has_unpriced_searches, with_counts
 from .selection import Moment, Selection, moment
 from .table import UsageTable
@@ -34,6 +46,7 @@ __all__ = [
     "GROUPS",
     "KINDS",
     "LIFE",
+    "MILLION",
     "PERIODS",
     "PRICES",
     "PRICES_READ",

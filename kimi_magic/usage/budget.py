@@ -11,7 +11,9 @@ from .prices import MILLION, Price, amount
 
 PERIODS = ("day", "notebook", "total")
 
-_BUDGET = re.compile(r"\$?\s*([\d.,]+)\s*(USD|EUR|CNY)?\s*(?:(?:/|per)\s*(\w+))?", re.IGNORECASE)
+_BUDGET = re.compile(
+    r"\$?\s*([\d.,]+(?:e[+-]?\d+)?)\s*(USD|EUR|CNY)?\s*(?:(?:/|per)\s*(\w+))?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 MILLION = Decimal(1_000_000)
@@ -98,15 +99,16 @@ class PriceBook:
         return PriceBook([*others, *(v for v in book.versions if v.model == model)])
 
 
+_AMOUNT = re.compile(r"\$?\s*((?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?|\.\d+)((?:[eE][+-]?\d{1,3})?)")
+
+
 def amount(text: str) -> Decimal:
-    """A sum of money, exact: `2.00`, `$2`, `1,000.50`. Raises ValueError for anything else, and below 0."""
-    try:
-        value = Decimal(text.strip().lstrip("$").replace(",", ""))
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is no amount") from None
-    if not value.is_finite() or value < 0:
-        raise ValueError(f"{text!r} is no amount")
-    return value
+    """A sum of money, exact: `2.00`, `$2`, `1,000.50`, `1e-05`. Raises ValueError for anything else: below 0,
+    and `1,5`, which means one and a half to many people."""
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no amount; it looks like 2.00 or 1,000.50")
+    return Decimal(found[1].replace(",", "") + found[2])
 
 
 def money(amount: Decimal, currency: str) -> str:
