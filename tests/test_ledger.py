@@ -20,6 +20,8 @@ from kimi_magic.errors import OptionError, StoreError
 from kimi_magic.render import ShownUsage, summary
 from kimi_magic.store import Store, store_path
 from kimi_magic.usage import FIELDS, Price, Record, Selection, UsageTable, grouped, moment, totals
+from kimi_magic.usage.records import KINDS
+from kimi_magic.usage.table import column_of
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ROWS = [
@@ -99,6 +101,16 @@ TIMES = [
     ("2026-11-30", datetime(2026, 11, 30).astimezone(UTC)),
     ("2026-11-30 08:00", datetime(2026, 11, 30, 8).astimezone(UTC)),
 ]
+
+
+def test_pandas_moments_are_moments() -> None:
+    pd = pytest.importorskip("pandas")
+    local = datetime(2026, 11, 30, 8).astimezone(UTC)
+    assert moment(pd.Timestamp("2026-11-30 08:00"), NOON) == local
+    assert moment(pd.Timestamp(local), NOON) == local
+    assert moment(pd.Timedelta("2h"), NOON) == NOON - timedelta(hours=2)
+    with pytest.raises(ValueError, match="NaT"):
+        moment(pd.NaT, NOON)
 
 
 @pytest.mark.parametrize(("text", "time"), TIMES)
@@ -215,6 +227,30 @@ def test_a_frame_takes_times_of_any_zone_as_utc() -> None:
 
     local = Record(datetime(2026, 11, 30, 20, tzinfo=timezone(timedelta(hours=8))))
     assert UsageTable([local]).df().time[0] == NOON
+
+
+def test_a_frame_has_the_types_of_all_rows_however_late_they_come() -> None:
+    """polars looks at the first hundred rows of a list."""
+    pl = pytest.importorskip("polars")
+    late = Record(NOON, error="RateLimitError", input=5, seconds=1.5, cost=Decimal("0.5"))
+    table = UsageTable([*[Record(NOON)] * 150, late])
+    frame = pl.DataFrame(table)
+    assert frame.schema == table.polars().schema == pl.DataFrame(UsageTable([])).schema
+    assert frame["error"].to_list() == [None] * 150 + ["RateLimitError"]
+    pa = pytest.importorskip("pyarrow")
+    assert pa.table(table).schema == table.arrow().schema
+
+
+def test_pandas_gets_the_same_frame_with_and_without_pyarrow() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for rows in ([], ROWS[:1], ROWS, [Record(NOON)]):
+        table = UsageTable(rows)
+        columns = {name: column_of(pd, values, KINDS[name]) for name, values in table.columns().items()}
+        pd.testing.assert_frame_equal(table.df(), pd.DataFrame(columns))
+    changed = table.df()
+    changed.loc[0, "cost"] = 5.0
+    assert changed.cost.tolist() == [5.0]
 
 
 # --- what is shown ------------------------------------------------------------------------------
@@ -361,7 +397,5 @@ def test_the_terminal_command_shows_and_saves(home: Path, store: Store, tmp_path
 
 
 def test_every_field_has_a_kind() -> None:
-    from kimi_magic.usage.records import KINDS
-
     assert set(KINDS.values()) == {"datetime", "str", "int", "float", "Decimal", "bool"}
     assert tuple(KINDS) == FIELDS

@@ -36,7 +36,9 @@ def _moment(value: Moment, now: datetime) -> datetime:
         value = _read(value.strip())
     if isinstance(value, timedelta):
         return now - value
-    if not isinstance(value, datetime):
+    if isinstance(value, datetime):  # pandas' Timestamp does not take a time without a zone for one of here
+        value = datetime.combine(value.date(), value.timetz())
+    else:
         value = datetime.combine(value, time())
     if value.tzinfo is None and not 1971 <= value.year < 3000:  # of such times not every system has a clock
         value = value.replace(tzinfo=UTC)

@@ -6,7 +6,8 @@ money as floats (exact in `records`, and in files).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from copy import copy
 from datetime import UTC
 from pathlib import Path
@@ -25,8 +26,11 @@ _TOGETHER = 256
 """Records whose columns are gathered at once: they stay in the processor's cache meanwhile."""
 
 
-class UsageTable(Sequence[dict[str, Any]]):
+class UsageTable:
     """Records as a sequence of flat dicts: `pd.DataFrame(table)` and `pl.DataFrame(table)` work.
+
+    It is no `collections.abc.Sequence`, of which polars guesses the types from the first hundred rows, and
+    raises where a later one has the first error: polars, pyarrow and others ask `__arrow_c_stream__`.
 
     ledger: gives the records of every notebook (`all`); without one these are all there are.
     """
@@ -110,7 +114,11 @@ class UsageTable(Sequence[dict[str, Any]]):
         """A pandas DataFrame with the same columns and types whatever the rows (needs pandas)."""
         import pandas as pd
 
-        columns = {name: _series(pd, values, KINDS[name]) for name, values in self.columns().items()}
+        with suppress(ImportError):  # by way of pyarrow it takes half the time
+            table = self.arrow()
+            kinds = {"int64": pd.Int64Dtype(), "string": pd.StringDtype()}
+            return table.to_pandas(types_mapper=lambda kind: kinds.get(str(kind)))
+        columns = {name: column_of(pd, values, KINDS[name]) for name, values in self.columns().items()}
         return pd.DataFrame(columns, copy=False)
 
     def arrow(self) -> Any:
@@ -142,13 +150,22 @@ class UsageTable(Sequence[dict[str, Any]]):
         }
         return pl.DataFrame(self.columns(), schema={name: types[kind] for name, kind in KINDS.items()})
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table for whatever reads Arrow (needs pyarrow or polars)."""
+        try:
+            table = self.arrow()
+        except ImportError:
+            table = self.polars()
+        return table.__arrow_c_stream__(requested_schema)
+
     def __repr__(self) -> str:
         t = self.summary()
         tokens = f"{t.prompt_tokens:,} in, {t.output:,} out"
         return f"<usage of {counted(t.requests, 'request')}: {tokens}, {t.cost} {t.currency}>"
 
 
-def _series(pd: Any, values: list[Any], kind: str) -> Any:
+def column_of(pd: Any, values: list[Any], kind: str) -> Any:
+    """Values of a kind as a Series, where there is no pyarrow."""
     if kind == "datetime":
         return pd.Series(values, dtype="datetime64[us, UTC]")
     if kind == "int":
