@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from notebook import Notebook
 from paid import Paid, chat
 
-from kimi_magic.errors import OptionError
+from kimi_magic.errors import ConfigError, OptionError, StoreError
 from kimi_magic.render import footer
 from kimi_magic.store import Store, store_path
 from kimi_magic.usage import (
@@ -66,13 +67,21 @@ def test_a_price_survives_json_and_the_store_exactly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("2.00", "2.00"), ("$2", "2"), ("1,000.50", "1000.50"), ("0", "0")]
+    ("text", "value"),
+    [
+        ("2.00", "2.00"),
+        ("$2", "2"),
+        ("1,000.50", "1000.50"),
+        ("0", "0"),
+        ("$ .5", "0.5"),
+        ("1e-05", "0.00001"),
+    ],
 )
 def test_amounts_are_read_exactly(text: str, value: str) -> None:
     assert amount(text) == Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["", "two", "-1", "NaN", "Infinity", "1e"])
+@pytest.mark.parametrize("text", ["", "two", "-1", "NaN", "Infinity", "1e", "1,5", "1.000,50"])
 def test_what_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no amount"):
         amount(text)
@@ -138,6 +147,55 @@ def test_a_price_for_another_server_does_not_hold_here(note: Notebook) -> None:
     assert note.kimi.session.price("kimi-k3.1-pro") == PRICES["kimi-k3.1-pro"]
     assert note.run("%kimi price kimi-k3.1-pro input=99 server=http://server.test") is None
     assert note.kimi.session.price("kimi-k3.1-pro").input == 99  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://server.test/", "http://server.test/v1", "http://server.test/v1/messages"]
+)
+def test_a_server_is_found_however_it_is_written(note: Notebook, url: str) -> None:
+    assert note.run(f"%kimi price kimi-k3.1-pro input=99 server={url}") is None
+    assert note.kimi.session.price("kimi-k3.1-pro").input == 99  # type: ignore[union-attr]
+    assert isinstance(note.run("%kimi price kimi-k3.1-pro input=98 server=server.test"), ConfigError)
+
+
+def test_short_names_of_models_are_those_of_a_cell(note: Notebook) -> None:
+    assert note.run("%kimi price highspeed input=99 currency=eur") is None
+    price = note.kimi.session.price("kimi-k3.1-pro-highspeed")
+    assert price is not None
+    assert (price.input, price.currency) == (99, "EUR")
+    assert note.run("%kimi price highspeed off") is None
+    assert note.kimi.session.price("kimi-k3.1-pro-highspeed") == PRICES["kimi-k3.1-pro-highspeed"]
+
+
+def test_a_price_holds_in_kernels_that_run_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path))
+    ours, theirs = chat(Paid()), chat(Paid(), "another.ipynb")
+    assert ours.session.price("kimi-k3.1-pro") == PRICES["kimi-k3.1-pro"]
+    theirs.session.purse.set_price(PriceVersion("kimi-k3.1-pro", OWN, since=NOON))
+    ours.ask("One?", effort="low", once=True)
+    theirs.session.purse.drop_prices("kimi-k3.1-pro")
+    ours.ask("One?", effort="low", once=True)
+    one, two = ours.usage.records
+    assert (one.cost, two.cost) == (cost_of(one, OWN), cost_of(two, PRICES["kimi-k3.1-pro"]))
+    ours.close()
+    theirs.close()
+
+
+def test_a_price_that_could_not_be_kept_holds_in_this_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path))
+    kimi = chat(Paid())
+    assert kimi.session.price("kimi-k3.1-pro") == PRICES["kimi-k3.1-pro"]
+    db = sqlite3.connect(store_path())
+    db.execute("CREATE TRIGGER full BEFORE INSERT ON prices BEGIN SELECT RAISE(ABORT, 'full'); END")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError):
+        kimi.session.purse.set_price(PriceVersion("kimi-k3.1-pro", OWN, since=NOON))
+    kimi.ask("One?", effort="low")
+    assert kimi.usage.records[0].cost == cost_of(kimi.usage.records[0], OWN)
+    kimi.close()
 
 
 def test_what_was_not_given_is_said(note: Notebook) -> None:

@@ -17,7 +17,8 @@ from ..paths import user_path
 from ..render import ShownUsage, cache_table, money, price_rows
 from ..render.plot import usage_plot
 from ..store import check_ours
-from ..usage import FIELDS, GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount, read_records
+from ..usage import ANY, FIELDS, GROUPS, KINDS, PERIODS, Budget, Price, PriceVersion, amount, read_records
+from . import values
 from .stage import Stage
 
 _USAGE = (
@@ -86,10 +87,11 @@ def _selected(kimi: Kimi, options: dict[str, str | None]) -> ShownUsage:
 def price(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """Show the prices that hold, or all that ever held (`--all`); set one from now on, or take it back."""
     book = kimi.session.purse.prices
+    words = [values.model(words[0]), *words[1:]] if words else []
     if list(words[1:]) == ["off"]:
         _take_back(kimi, stage, words[0])
         return
-    if words and list(words) != ["--all"]:
+    if words and words != ["--all"]:
         version, kept = _version(kimi, words)
         kimi.session.purse.set_price(version)
         stage.say(
@@ -126,9 +128,11 @@ def _version(kimi: Kimi, words: Sequence[str]) -> tuple[PriceVersion, list[str]]
     if "=" in model or not pairs:
         raise OptionError("%kimi price needs a model and prices.", hint=_PRICE)
     given = dict(_pair(text) for text in _joined(pairs))
-    server = given.pop("server", "")
+    server = _server(given.pop("server", ""))
     found = kimi.session.purse.prices.find(model, server)
     more: dict[str, Any] = {key: given.pop(key) for key in ("currency", "source") if key in given}
+    if "currency" in more:
+        more["currency"] = more["currency"].upper()
     numbers = {name: _number(name, text) for name, text in given.items()}
     if found is None and not {"input", "output"} <= numbers.keys():
         raise OptionError(f"No price of {model} is known yet: input= and output= are needed.", hint=_PRICE)
@@ -140,6 +144,13 @@ def _version(kimi: Kimi, words: Sequence[str]) -> tuple[PriceVersion, list[str]]
     kept = {name: getattr(known, name) for name in KINDS if found is not None and name not in numbers}
     version = PriceVersion(model, replace(known, **changes), server, kimi.session.now())
     return version, [f"{name} {value}" for name, value in kept.items() if value is not None]
+
+
+def _server(url: str) -> str:
+    """A base URL as clients have it, in which prices are looked up. Raises `ConfigError` for what is none."""
+    from ..client import base_urls  # httpx is not needed before
+
+    return base_urls(url)[0] if url else ANY
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -172,9 +183,10 @@ def budget(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     if list(words) == ["off"]:
         purse.drop_budgets()
     elif words:
-        options = _options(words[1:], BUDGET_OPTIONS, _BUDGET)
+        at = next((n for n, word in enumerate(words) if word.startswith("--")), len(words))
+        options = _options(words[at:], BUDGET_OPTIONS, _BUDGET)
         try:
-            purse.set_budget(Budget.parse(f"{words[0]}{_per(options)}"))
+            purse.set_budget(Budget.parse(f"{' '.join(words[:at])}{_per(options)}"))
         except ValueError as error:
             raise OptionError(f"{error}.", hint=_BUDGET) from None
     rows = [
