@@ -60,7 +60,9 @@ def test_budgets_are_read_as_people_write_them(text: str, budget: Budget) -> Non
     assert Budget.parse(text) == budget
 
 
-@pytest.mark.parametrize("text", ["", "much", "2/week", "-1", "2 per", "1..2"])
+@pytest.mark.parametrize(
+    "text", ["", "much", "2/week", "-1", "2 per", "1..2", "1,50", "1.000,50", "1,0,0/day"]
+)
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no (budget|amount)"):
         Budget.parse(text)
@@ -148,6 +150,85 @@ def test_what_cost_nothing_does_not_count(server: Paid, free: dict[str, Any]) ->
     store.keep_records("a", [Record(NOON, **{"cost": Decimal(1), **free})])
     assert store.spent(Budget(Decimal(9)), None, NOON) == 0
     store.close()
+
+
+def test_what_is_spent_is_summed_up_as_it_grows() -> None:
+    """Exactly, by whichever kernel; and no row is read twice for the same sum."""
+    ours, theirs = Store(store_path()), Store(store_path())
+    budgets = [Budget(Decimal(9)), Budget(Decimal(9), "day"), Budget(Decimal(9), currency="EUR")]
+    whole = [Decimal(0)] * 3
+    for number in range(30):
+        cost = Decimal(1 + number) / 10**9
+        old = NOON - timedelta(days=number % 3)
+        (ours, theirs)[number % 2].keep_records(
+            "a.ipynb" if number % 5 else "b.ipynb",
+            [Record(old, cost=cost, currency="USD" if number % 7 else "EUR"), Record(NOON, cost=None)],
+        )
+        is_euro = number % 7 == 0
+        for at, counts in enumerate((not is_euro, not is_euro and number % 3 == 0, is_euro)):
+            whole[at] += cost * counts
+        assert [ours.spent(budget, None, NOON) for budget in budgets] == whole
+    assert ours.spent(budgets[0], "a.ipynb", NOON) + ours.spent(budgets[0], "b.ipynb", NOON) == whole[0]
+    assert ours.spent(budgets[1], None, NOON + timedelta(days=1)) == 0
+    assert ours.spent(budgets[1], None, NOON) == whole[1]
+    before = ours.spent(budgets[0], "a.ipynb", NOON)
+    assert ours.spent(budgets[0], "c.ipynb", NOON) == 0
+    ours.rename("a.ipynb", "c.ipynb")
+    assert ours.spent(budgets[0], "c.ipynb", NOON) == before
+    _change("UPDATE requests SET paid = '1000'")
+    assert ours.spent(budgets[0], None, NOON) > 1000
+    assert theirs.spent(budgets[0], None, NOON) > 1000
+    _change("UPDATE requests SET paid = '0'")
+    assert ours.spent(budgets[0], None, NOON) > 1000
+    ours.close()
+    theirs.close()
+
+
+def _change(sql: str) -> None:
+    """Behind the store's back."""
+    db = sqlite3.connect(store_path())
+    db.execute(sql)
+    db.commit()
+    db.close()
+
+
+FULL = "CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+
+
+def test_what_could_not_be_kept_counts_all_the_same(kimi: Kimi, server: Paid) -> None:
+    kimi.ask("One?", effort="low")
+    cost = kimi.usage.summary().cost
+    _change(FULL)
+    kimi.session.purse.set_budget(Budget(cost * 5 / 2, "notebook"))
+    (budget,) = kimi.session.purse.budgets()
+    kimi.ask("Two?", effort="low", new=True)
+    assert any("disk is full" in line for line in kimi.session.take_warnings())
+    assert kimi.session.purse.spent(budget) == kimi.usage.summary().cost > cost
+    kimi.map("Three {{ n }}?", [3], effort="low", progress=False)
+    assert kimi.session.purse.spent(budget) == kimi.usage.summary().cost
+    with pytest.raises(BudgetError):
+        kimi.ask("Four?", effort="low")
+    _change("DROP TRIGGER full")
+    kimi.session.purse.set_budget(Budget(Decimal(9), "notebook"))
+    kimi.ask("Four?", effort="low")
+    assert kimi.session.purse.spent(budget) == kimi.usage.summary().cost
+    assert len(kimi.usage.all()) == len(kimi.usage) == 4
+
+
+def test_rows_that_could_not_be_kept_are_kept_with_later_ones_and_paid_once(kimi: Kimi, server: Paid) -> None:
+    rows, options = ["a", "b"], {"effort": "low", "progress": False}
+    kimi.map("Say {{ x }}", ["c"], **options)
+    _change(FULL)
+    kimi.map("Say {{ x }}", rows, **options)
+    assert [row["kimi_status"] for row in kimi.map("Say {{ x }}", rows, **options)] == ["stored"] * 2
+    _change("DROP TRIGGER full")
+    kimi.map("Say {{ x }}", ["d"], **options)
+    kimi.close()
+    again = chat(server)
+    found = again.map("Say {{ x }}", [*rows, "c", "d"], **options)
+    assert [row["kimi_status"] for row in found] == ["stored"] * 4
+    assert len(server.bodies) == len(again.usage) == len(again.usage.all()) == 4
+    again.close()
 
 
 def test_a_file_of_an_earlier_version_counts_too() -> None:
@@ -266,6 +347,22 @@ def test_the_command_sets_shows_and_ends_it() -> None:
     assert [b.per for b in note.kimi.session.purse.budgets()] == ["day", "total"]
     assert note.run("%kimi budget off") is None
     assert note.kimi.session.purse.budgets() == ()
-    for slip in ("for my trip", "2 --per week", "2 --pre day", "2 --per"):
+    for line, shown in (
+        ("2 EUR", "2 EUR in all"),
+        ("3 per notebook", "3 USD a notebook"),
+        ("4 USD --per day", "4 USD a day"),
+    ):
+        assert note.run(f"%kimi budget {line}") is None
+        assert shown in note.printed
+    assert note.run("%kimi budget off") is None
+    for slip in (
+        "for my trip",
+        "2 --per week",
+        "2 --pre day",
+        "2 --per",
+        "--per day",
+        "1,50",
+        "2/day --per day",
+    ):
         assert isinstance(note.run(f"%kimi budget {slip}"), OptionError)
     note.close()

@@ -1,7 +1,7 @@
 """What a session puts into the store, and what happens when it cannot.
 
-A turn that could not be kept stays in memory and is written with the next one that can be; the user
-hears of it once, in a line, and the notebook goes on.
+A turn that could not be kept stays in memory and is written with the next one that can be, and so does the
+reply of a batch; the user hears of it once, in a line, and the notebook goes on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ class Keeping:
         self._loaded = False
         self._waiting: dict[str, tuple[Conversation, list[Turn]]] = {}  # by the conversation's name
         self._records: list[Record] = []
+        self._replies: dict[str, dict[str, Message]] = {}  # by batch, and the fingerprint of the request
         self._said: set[str] = set()
+
+    @property
+    def waiting(self) -> tuple[Record, ...]:
+        """The records that are not in the store yet."""
+        return tuple(self._records)
 
     def load(self) -> Found:
         """What the store has of this notebook; its problems are lines for the user."""
@@ -81,25 +87,30 @@ class Keeping:
             return []  # to have paid twice is worse than a row that is missing
 
     def replies(self, batch: str) -> dict[str, Message]:
-        """The stored replies of a batch, by fingerprint."""
+        """The replies of a batch that are there, by fingerprint."""
+        waiting = self._replies.get(batch, {})
         if self.store is None:
-            return {}
+            return waiting
         try:
-            return self.store.batch(batch)
+            return {**self.store.batch(batch), **waiting}
         except StoreError:
-            return {}  # then they are asked for again
+            return waiting  # the others are asked for again
 
     def keep_replies(
         self, batch: str, replies: Mapping[str, Message], records: Iterable[Record]
     ) -> tuple[str, ...]:
-        """Store replies of a batch and their usage; lines for the user."""
+        """Store replies of a batch and their usage, with what waits of both; lines for the user."""
         if self.store is None:
             return ()
+        self._records += records
+        waiting = {**self._replies.get(batch, {}), **replies}
         try:
-            self.store.keep_batch(batch, replies, self._notebook, records)
+            self.store.keep_batch(batch, waiting, self._notebook, self._records)
         except StoreError as error:
-            self._records += records
+            self._replies[batch] = waiting
             return self._once(str(error))
+        self._records = []
+        self._replies.pop(batch, None)
         return ()
 
     def close(self) -> None:

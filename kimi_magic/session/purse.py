@@ -20,6 +20,7 @@ from ..usage import PERIODS, Budget, Price, PriceBook, PriceVersion, Record, mon
 from ..wire import Request
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Purse:
@@ -45,15 +46,18 @@ class Purse:
         self._utc = utc
         self._budgets: list[Budget] = []
         self._open: dict[int, Record] = {}  # by their identity
+        self._unkept: tuple[Record, ...] = ()  # of turns that have ended
         self._lock = threading.RLock()
         self._book = book
-        self.prices = book.added(self._asked(Store.prices, []))
+        self._unkept_prices: list[PriceVersion] = []
+        self.prices = book
+        self.refresh()
 
     def connect(self, *, is_free: bool) -> None:
         """Somebody else answers from now on."""
         self.is_free, self._answers_free = is_free, False
 
-    def _asked(self, question: Callable[[Store], T], otherwise: T) -> T:
+    def _asked(self, question: Callable[[Store], T], otherwise: U) -> T | U:
         """What the store answers; its trouble is told elsewhere (`Keeping`)."""
         try:
             return otherwise if self._store is None else question(self._store)
@@ -62,17 +66,26 @@ class Purse:
 
     # --- prices ---
 
+    def refresh(self) -> None:
+        """Take in the prices that other kernels have set."""
+        kept = self._asked(Store.prices, None)
+        if kept is not None:
+            self.prices = self._book.added([*kept, *self._unkept_prices])
+
     def set_price(self, version: PriceVersion) -> None:
-        """A new price, from now on and for later kernels. Raises `StoreError` where it cannot be kept; it
+        """A new price, from now on and for all kernels. Raises `StoreError` where it cannot be kept; it
         holds in this one all the same."""
         self.prices = self.prices.added([version])
+        self._unkept_prices.append(version)
         if self._store is not None:
             self._store.keep_price(version)
+            self._unkept_prices.remove(version)
 
     def drop_prices(self, model: str) -> None:
         """Back to what the model cost before any price of it was set. Raises `StoreError` where that cannot
-        be kept; it holds in this kernel all the same."""
+        be kept; it holds in this kernel until prices are read again."""
         self.prices = self.prices.reset(model, self._book)
+        self._unkept_prices = [v for v in self._unkept_prices if v.model != model]
         if self._store is not None:
             self._store.drop_prices(model)
 
@@ -104,25 +117,31 @@ class Purse:
             self._answers_free = record.simulated
 
     @contextmanager
-    def settling(self, records: Iterable[Record]) -> Iterator[None]:
-        """While these go into the ledger, from any thread: at no moment do they count twice."""
+    def settling(
+        self, records: Iterable[Record], waiting: Callable[[], tuple[Record, ...]]
+    ) -> Iterator[None]:
+        """While these go into the ledger, from any thread: at no moment do they count twice. waiting: gives
+        the records that could not be kept yet, which count all the same."""
         with self._lock:
             try:
                 yield
             finally:
                 for record in records:
                     self._open.pop(id(record), None)
+                self._unkept = waiting()
 
     def spent(self, budget: Budget) -> Decimal:
         """What counts against it so far, in all kernels."""
         notebook, now = self._notebook if budget.per == "notebook" else None, self._utc()
+        since = budget.since(now)
         with self._lock:
             open_ = list(self._open.values())
             if self._store is not None:
                 with suppress(StoreError):
-                    return self._store.spent(budget, notebook, now) + _paid(open_, budget, None)
+                    kept = self._store.spent(budget, notebook, now)
+                    return kept + _paid(open_, budget, None) + _paid(self._unkept, budget, since)
             here = {id(record): record for record in (*self._records, *open_)}
-            return _paid(here.values(), budget, budget.since(now))
+            return _paid(here.values(), budget, since)
 
     def check(self) -> list[tuple[Budget, Decimal]]:
         """All budgets, and what is left of each. Raises `BudgetError` where one is spent."""

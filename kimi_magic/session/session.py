@@ -139,7 +139,9 @@ class Session:
         self, conversation: Conversation | None, turns: Iterable[Turn] = (), records: Iterable[Record] = ()
     ) -> None:
         """Store what is new here, and take in what is new there."""
-        news = self._keeping.keep(conversation, turns, records)
+        records = tuple(records)
+        with self.purse.settling(records, lambda: self._keeping.waiting):
+            news = self._keeping.keep(conversation, turns, records)
         for name, found in news.conversations.items():
             here = self.conversations.get(name)
             is_used = here is not None and bool(here.turns)
@@ -173,6 +175,7 @@ class Session:
                 f"tool_choice: {ask.tool_choice}, and there are no tools.", hint="Name one with -t."
             )
         self.client.check(request)
+        self.purse.refresh()
         used = self._window.tokens(request, conversation.path_to(before))
         window.check(used)
         warnings = [window.warning(used), self.purse.warning(request, used, self.price(request.model))]
@@ -196,7 +199,7 @@ class Session:
 
     def keep_replies(self, batch: str, replies: Mapping[str, Message], records: Iterable[Record]) -> None:
         """Store replies of a batch, and the usage that is in `records` here already. From any thread."""
-        with self.purse.settling(records):
+        with self.purse.settling(records, lambda: self._keeping.waiting):
             self.warnings += self._keeping.keep_replies(batch, replies, records)
 
     def _end(self, stream: TurnStream) -> None:
@@ -212,8 +215,7 @@ class Session:
                     conversation = conversation.fresh()
                 conversation = conversation.with_ended(turn)
                 self.conversations[conversation.name] = conversation
-            with self.purse.settling(stream.records):
-                self._keep(conversation, [turn], stream.records)
+            self._keep(conversation, [turn], stream.records)
 
     def _client_for(self, request: Request, mode: str) -> AsyncClient:
         """Where a request goes: to the recordings where they have it, else to the server, if asking

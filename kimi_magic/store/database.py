@@ -38,6 +38,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._versions: dict[tuple[str, str], int] = {}  # as this kernel last saw or wrote them
+        self._spent: dict[tuple[str, str | None, datetime | None], money.Spent] = {}
         self._connection = Connection(path)
 
     # --- conversations ---
@@ -106,6 +107,7 @@ class Store:
 
     def rename(self, old: str, new: str) -> None:
         """Let all that a notebook has stand under another name, which has nothing yet."""
+        self._spent = {}
         with self._connection.transaction("IMMEDIATE") as db:
             for change in (
                 "UPDATE conversations SET notebook = :new WHERE notebook = :old",
@@ -134,8 +136,13 @@ class Store:
 
     def spent(self, budget: Budget, notebook: str | None, now: datetime) -> Decimal:
         """What counts against a budget so far, in all kernels; notebook: only there."""
+        since = budget.since(now)
+        key = (budget.currency, notebook, since)
         with self._connection.transaction("DEFERRED") as db:
-            return money.spent(db, budget, notebook, now)
+            sums = {k: v for k, v in self._spent.items() if k[2] in (None, since)}  # of no day that is over
+            sums[key] = money.spent(db, *key, sums.get(key, money.Spent()))
+            self._spent = sums
+        return sums[key].amount
 
     def prices(self) -> list[PriceVersion]:
         """All versions of the prices that were set."""
@@ -193,6 +200,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file; a further use opens it again."""
+        self._spent = {}
         self._connection.close()
 
 
