@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .console import forgive
+from .counts import counted
 from .errors import ConfigError, Interrupted, KimiError, OptionError
 from .paths import user_path
 
@@ -149,7 +150,8 @@ def _usage(args: argparse.Namespace) -> int:
     finally:
         store.close()
     if args.save:
-        print(f"{len(found):,} records are in {found.save(args.save)}.")
+        is_are = "is" if len(found) == 1 else "are"
+        print(f"{counted(len(found), 'record')} {is_are} in {found.save(args.save)}.")
     else:
         print(table_text(ShownUsage(found.records, by=args.by).rows(), summary(found.summary())))
     return 0

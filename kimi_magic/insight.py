@@ -92,12 +92,15 @@ def _look(now: Sent, before: Sent | None) -> Look:
     if not there:
         return Look(now, False, "the request before was too short to be cached")
     if changed is not None:
-        kept = f"; {read:,} tokens ahead of that were read" if read else ""
+        is_ahead = changed.startswith("turn") or (changed == "the system prompt" and now.tools)
+        whose = "ahead of that" if is_ahead else "that an earlier request had left"
+        kept = f"; {read:,} tokens {whose} were read" if read else ""
         return Look(now, True, f"{changed} changed{kept}")
     if gap > LIFE[before.ttl]:
         late = _clock(gap - LIFE[before.ttl])
+        kept = f"; {read:,} tokens with a longer life were read" if read else ""
         return Look(
-            now, True, f"expired: {_clock(gap)} after the request before, {late} past its {before.ttl}"
+            now, True, f"expired: {_clock(gap)} after the request before, {late} past its {before.ttl}{kept}"
         )
     return Look(now, True, "nothing changed and it was in time, but the server had it no more")
 

@@ -78,6 +78,16 @@ def test_an_hour_holds_longer(talk: Talk) -> None:
     assert "past its 5m" in talk.last.reason
 
 
+def test_what_expired_only_in_part_says_so(talk: Talk) -> None:
+    talk.ask(LONG, cache_ttl="1h")
+    talk.ask("And then?" + LONG)
+    talk.ask("And now?", after=1000)
+    read = talk.last.sent.record.cache_read
+    assert talk.last.missed
+    assert read
+    assert talk.last.reason.endswith(f"past its 5m; {read:,} tokens with a longer life were read")
+
+
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"system": "Be brief."}, "the system prompt changed"),
     ({"search": 2}, "the tools changed"),
@@ -92,6 +102,19 @@ def test_the_first_part_that_changed_is_named(talk: Talk, change: dict[str, Any]
     assert talk.last.missed
     assert talk.last.reason.startswith(reason)
     assert talk.last.sent.record.cache_read == 0
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES)
+def test_what_changed_back_reads_what_an_earlier_request_had_left(
+    talk: Talk, change: dict[str, Any], reason: str
+) -> None:
+    """Nothing is ahead of a model, tools or a system prompt."""
+    talk.ask(LONG)
+    talk.ask("And then?", **change)
+    talk.ask("And now?")
+    read = talk.last.sent.record.cache_read
+    assert read
+    assert talk.last.reason == f"{reason}; {read:,} tokens that an earlier request had left were read"
 
 
 def test_a_cell_that_ran_again_changed_its_turn_and_the_part_ahead_was_read(talk: Talk) -> None:
