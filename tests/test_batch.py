@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from multiprocessing import get_context
@@ -764,6 +764,35 @@ def test_a_batch_on_ipyparallel(away: Kimi) -> None:
     ipp = pytest.importorskip("ipyparallel")
     with ipp.Cluster(n=1, log_level=40) as client:
         _spread(away, client.executor())
+
+
+def test_a_worker_that_dies_fails_its_row_alone(away: Kimi) -> None:
+    class Mortal(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if "word 2" not in str(args[0].plan.request.messages):
+                return super().submit(fn, *args, **kwargs)
+            lost: Future[Any] = Future()
+            lost.set_exception(OSError("worker 7 is gone"))
+            return lost
+
+    with Mortal(2) as executor:
+        found = away.map("Say {{ x }}", WORDS[:5], executor=executor, **ASK)
+    assert [row["kimi_status"] for row in found] == ["asked", "asked", "failed", "asked", "asked"]
+    assert (
+        found[2]["kimi_error"] == "TransportError: The executor's worker failed: OSError: worker 7 is gone."
+    )
+    again = away.map("Say {{ x }}", WORDS[:5], **ASK)
+    assert [row["kimi_status"] for row in again] == ["stored", "stored", "asked", "stored", "stored"]
+
+
+def test_an_executor_that_takes_nothing_ends_the_batch(away: Kimi) -> None:
+    with ThreadPoolExecutor(1) as executor:
+        pass
+    with pytest.raises(ConfigError, match="takes no rows any more: cannot schedule new futures"):
+        away.map("Say {{ x }}", WORDS, executor=executor, **ASK)
+    assert [row["kimi_status"] for row in away.last_map].count("open") > 10
+    with pytest.raises(OptionError, match=r"executor: must be a concurrent\.futures\.Executor, not 4"):
+        away.map("Say {{ x }}", WORDS, executor=4, **ASK)
 
 
 def test_too_many_requests_elsewhere_slow_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 from operator import index
@@ -117,6 +118,11 @@ class Mapper:
         check_names(options, also=(*_OURS, "concurrency"))
         own = {name: options[name] for name in _OURS if name in options}
         asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
+        if not isinstance(own.get("executor"), Executor | None):
+            raise OptionError(
+                f"executor: must be a concurrent.futures.Executor, not {own['executor']!r}.",
+                hint="Dask's is client.get_executor(), ipyparallel's client.executor().",
+            )
         if asked.get("tools") and own.get("executor") is not None:
             raise OptionError(
                 "tools: the functions are in this kernel, and executor= sends the requests from elsewhere.",

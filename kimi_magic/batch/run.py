@@ -19,7 +19,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError
+from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError, TransportError
+from ..prompt.lookup import said
 from ..session import Plan, Session, ToolCalls, TurnStream
 from ..tools import Schema
 from ..usage import Budget
@@ -163,9 +164,20 @@ class Run:
                 raise
             finally:
                 self._streams.remove(stream)
+        return await self._ask_elsewhere(self._settings.executor, plan)
+
+    async def _ask_elsewhere(self, executor: Executor, plan: Plan) -> Outcome:
         assert self._settings.elsewhere is not None
-        future = self._settings.executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
-        outcome = await asyncio.wrap_future(future)
+        try:
+            future = executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
+        except RuntimeError as error:  # it was shut down, or its workers are gone
+            return Outcome(error=ConfigError(f"The executor takes no rows any more: {error}."))
+        try:
+            outcome = await asyncio.wrap_future(future)
+        except KimiError as error:  # it has no key, say
+            return Outcome(error=error)
+        except Exception as error:  # noqa: BLE001 - each library has a type of its own for a dead worker
+            return Outcome(error=TransportError(f"The executor's worker failed: {said(error)}."))
         for record in outcome.records:
             self._session.purse.note(record)
         if outcome.slowed:
