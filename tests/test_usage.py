@@ -56,6 +56,11 @@ def test_u03_cached_tokens_are_charged_once_at_the_price_of_their_kind() -> None
     [
         ({"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 800}, "5m", (200, 800), "0.00555"),
         ({"ephemeral_1h_input_tokens": 1000}, "5m", (None, 1000), "0.006"),
+        ({"ephemeral_1h_input_tokens": 800}, "1h", (200, 800), "0.00555"),
+        ({"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": None}, "5m", (200, 800), "0.00555"),
+        ({"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}, "5m", (1000, 0), "0.00375"),
+        ({"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}, "1h", (0, 1000), "0.006"),
+        ({"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 700}, "1h", (200, 800), "0.00555"),
         (None, "5m", (1000, 0), "0.00375"),
         (None, "1h", (0, 1000), "0.006"),
     ],
@@ -66,6 +71,12 @@ def test_u04_writes_cost_by_their_time_to_live(split: Any, ttl: str, counts: Any
     assert (record.cache_write_5m, record.cache_write_1h) == counts
     assert record.cost == Decimal(cost)
     assert record.prompt_tokens == 1000
+
+
+@pytest.mark.parametrize("count", ["12", 5.0, True, [3]])
+def test_what_is_no_count_is_not_known(count: Any) -> None:
+    record = counted({"input_tokens": count, "output_tokens": count})
+    assert (record.input, record.output, record.cost) == (None, None, None)
 
 
 @pytest.mark.parametrize("usage", [{}, {"input_tokens": None}, {"input_tokens": 5}, {"output_tokens": 5}])

@@ -118,16 +118,14 @@ def with_counts(record: Record, usage: Usage, price: Price | None, ttl: str = "5
 
     ttl: what the request asked for, for writes that the server did not split in 5m and 1h.
     """
-    total, whole = usage.cache_creation_input_tokens, record.status == "complete"
-    short, long = usage.ephemeral_5m_input_tokens, usage.ephemeral_1h_input_tokens
-    if short is None and long is None and total is not None:
-        short, long = (0, total) if ttl == "1h" else (total, 0)
+    whole = record.status == "complete"
+    short, long = _writes(usage, ttl)
     counted = record.replace(
-        input=usage.input_tokens if usage.json.get("input_tokens") is not None else None,
+        input=usage.input_tokens if type(usage.json.get("input_tokens")) is int else None,
         cache_read=usage.cache_read_input_tokens,
         cache_write_5m=short,
         cache_write_1h=long,
-        output=usage.output_tokens if whole and usage.json.get("output_tokens") is not None else None,
+        output=usage.output_tokens if whole and type(usage.json.get("output_tokens")) is int else None,
         thinking=usage.thinking_tokens if whole else None,
         searches=usage.web_search_requests,
     )
@@ -137,6 +135,21 @@ def with_counts(record: Record, usage: Usage, price: Price | None, ttl: str = "5
     if price is None:
         return counted
     return counted.replace(cost=cost_of(counted, price), currency=price.currency)
+
+
+def _writes(usage: Usage, ttl: str) -> tuple[int | None, int | None]:
+    """Tokens written for 5 minutes and for an hour. What the total has and the split does not is of the kind
+    that the split leaves out, else of the one that was asked for."""
+    total, short, long = (
+        usage.cache_creation_input_tokens,
+        usage.ephemeral_5m_input_tokens,
+        usage.ephemeral_1h_input_tokens,
+    )
+    rest = (total or 0) - (short or 0) - (long or 0)
+    if total is None or (rest <= 0 and (short, long) != (None, None)):
+        return short, long
+    is_long = ttl == "1h" if (short is None) == (long is None) else long is None
+    return ((short or 0), (long or 0) + rest) if is_long else ((short or 0) + rest, (long or 0))
 
 
 def cost_of(record: Record, price: Price) -> Decimal | None:
