@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -44,19 +44,23 @@ class _Tee(httpx.AsyncByteStream):
 
 class Paid(httpx.AsyncBaseTransport):
     """refuse: gets the number of the request, from 0, and its JSON; what it returns goes out instead.
-    wait: for how many seconds each reply is held back."""
+    wait: for how many seconds each reply is held back. hold: from this number on requests are held back for
+    as long as it is set; `held` is set when one is."""
 
     def __init__(
-        self, refuse: Refusal = lambda n, body: None, wait: float = 0.0, simulator: Simulator | None = None
+        self,
+        refuse: Refusal = lambda n, body: None,
+        wait: float = 0.0,
+        simulator: Simulator | None = None,
+        hold: int | None = None,
     ) -> None:
         self._inner = SimulatorTransport(simulator or Simulator(speed=0))
         self._refuse, self._wait = refuse, wait
+        self.hold, self.held = hold, threading.Event()
         self.bodies: list[dict[str, Any]] = []
         self.books: Counter[str] = Counter()
         self.open = self.most = 0
         """Requests that run now, and that ever ran at once."""
-        self.held_from: float = math.inf
-        """Requests of this number and above get no reply."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(await request.aread())
@@ -65,7 +69,10 @@ class Paid(httpx.AsyncBaseTransport):
         self.open += 1
         self.most = max(self.most, self.open)
         try:
-            await asyncio.sleep(self._wait if number < self.held_from else math.inf)
+            await asyncio.sleep(self._wait)
+            while self.hold is not None and number >= self.hold:
+                self.held.set()
+                await asyncio.sleep(0.001)
         finally:
             self.open -= 1
         refused = self._refuse(number, body)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -98,15 +97,26 @@ def test_cancelling_ends_the_reply_and_keeps_what_arrived(kimi: Kimi) -> None:
     assert asyncio.run(kimi.aask("Two?", effort="low")).turn.status == COMPLETE
 
 
-def test_a_time_limit_of_the_caller_ends_it(kimi: Kimi) -> None:
+def test_a_time_limit_of_the_caller_ends_it() -> None:
+    server = Paid(hold=0)
+    kimi = chat(server)
+
     async def main() -> None:
-        async with asyncio.timeout(0.2):
-            await kimi.aask("One? [[simulate: silence]]", effort="low")
+        async with asyncio.timeout(None) as limit:
+
+            async def when_it_is_asked() -> None:
+                await asyncio.to_thread(server.held.wait)
+                limit.reschedule(asyncio.get_running_loop().time())
+
+            waiting = asyncio.create_task(when_it_is_asked())
+            await kimi.aask("One?", effort="low")
+        await waiting
 
     with pytest.raises(TimeoutError):
         asyncio.run(main())
     assert kimi.session.last is not None
     assert kimi.session.last.status == INTERRUPTED
+    kimi.close()
 
 
 def test_a_map_is_awaited(kimi: Kimi) -> None:
@@ -115,16 +125,14 @@ def test_a_map_is_awaited(kimi: Kimi) -> None:
 
 
 def test_cancelling_a_map_keeps_what_is_done() -> None:
-    server = Paid()
-    server.held_from = 6
+    server = Paid(hold=8)
     kimi = chat(server)
     words = [str(n) for n in range(30)]
 
     async def main() -> None:
         ask = kimi.amap("Say {{ x }}", words, concurrency=2, effort="low", progress=False)
         task = asyncio.create_task(ask)
-        while len(server.bodies) < 8:
-            await asyncio.sleep(0.005)
+        await asyncio.to_thread(server.held.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -132,7 +140,7 @@ def test_cancelling_a_map_keeps_what_is_done() -> None:
     asyncio.run(main())
     done = [row["kimi_status"] for row in kimi.last_map].count("asked")
     assert 0 < done < 30
-    server.held_from = math.inf
+    server.hold = None
     rows = kimi.map("Say {{ x }}", words, effort="low", progress=False)
     assert [row["kimi_status"] for row in rows].count("stored") == done
     kimi.close()

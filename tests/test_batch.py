@@ -6,7 +6,6 @@ import asyncio
 import enum
 import io
 import json
-import math
 import os
 import re
 import signal
@@ -594,13 +593,11 @@ def test_an_estimate_sends_nothing(kimi: Kimi, server: Paid) -> None:
 
 
 def test_an_interrupt_keeps_what_is_done_and_the_next_run_goes_on(tmp_path: Path) -> None:
-    server = Paid()
-    server.held_from = 6
+    server = Paid(hold=6)
     kimi = chat(server)
 
     def interrupt() -> None:
-        while len(server.bodies) < 8:
-            time.sleep(0.005)
+        server.held.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
@@ -611,7 +608,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_next_run_goes_on(tmp_path: Path
     assert 0 < done < 20
     assert "interrupted" in [row["status"] for row in kimi.usage]
     assert kimi.usage.all().records == kimi.usage.records
-    sent, server.held_from = len(server.bodies), math.inf
+    sent, server.hold = len(server.bodies), None
     found = kimi.map("Say {{ x }}", WORDS, concurrency=2, **ASK)
     states = [row["kimi_status"] for row in found]
     assert states.count("stored") == done
@@ -631,7 +628,8 @@ kimi.map("Say {{ x }}", [f"word {n}" for n in range(200)], concurrency=4, effort
 def test_a_batch_that_was_killed_goes_on_and_pays_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve(Simulator(speed=20_000)) as server:
+    simulator = Simulator(speed=1_000)  # all of it would take 9 s
+    with serve(simulator) as server:
         monkeypatch.setenv("KIMI_API_KEY", "sk-key")
         monkeypatch.setenv("KIMI_BASE_URL", server.url)
         process = subprocess.Popen([sys.executable, "-c", KILLED])
@@ -641,6 +639,7 @@ def test_a_batch_that_was_killed_goes_on_and_pays_nothing_twice(
             time.sleep(0.01)
         process.kill()
         process.wait()
+        simulator.speed = 0
         before = len(kimi.usage.all())
         assert before < 200
         rows = [f"word {n}" for n in range(200)]
