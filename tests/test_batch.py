@@ -170,6 +170,30 @@ def test_a_schema_gives_typed_columns(kimi: Kimi) -> None:
     assert found.mayor.dtype == found.kimi_name.dtype
 
 
+def test_a_table_can_be_mapped_again_and_loses_nothing(kimi: Kimi) -> None:
+    draft = kimi.map("Write about {{ x }}.", pd.DataFrame({"x": ["Rome"], "cost": [5]}), **ASK)
+    critique = kimi.map("Judge this: {{ reply }}", draft, **ASK)
+    last = kimi.map("Mend {{ reply }} by {{ kimi_reply }}", critique, **ASK)
+    assert list(last.columns[:3]) == ["x", "cost", "reply"]
+    assert last.reply.tolist() == draft.reply.tolist()
+    assert last.kimi_reply.tolist() == critique.kimi_reply.tolist()
+    assert last.kimi_kimi_reply[0] not in (*last.reply, *last.kimi_reply)
+    priced = kimi.map(
+        "{{ x }}",
+        draft[["x", "cost"]],
+        schema={
+            "type": "object",
+            "properties": {"cost": {"type": "integer"}},
+            "required": ["cost"],
+            "additionalProperties": False,
+        },
+        **ASK,
+    )
+    assert str(priced.kimi_kimi_cost.dtype) == "Int64"
+    assert priced.kimi_cost[0] < 1
+    assert priced.cost.tolist() == [5]
+
+
 @pytest.mark.parametrize(
     ("schema", "column", "kind"),
     [(Model, "name", str), (list[Model], "value", list), (int, "value", int), (Mood, "value", Mood)],

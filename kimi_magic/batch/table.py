@@ -1,9 +1,9 @@
 """What came of a batch, as columns beside those of its rows.
 
 A text reply is the column `reply`; a schema's object gives a column for each of its properties, anything
-else by a schema the column `value`. What the requests took stands in columns that begin with `kimi_`;
-so does a column whose name the rows have already. A request that several rows share is counted in the
-first of them.
+else by a schema the column `value`. What the requests took stands in columns that begin with `kimi_`; so
+does a column whose name is taken, so that a table can be mapped again. A request that several rows share is
+counted in the first of them.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ _TYPES = {"string": "string", "integer": "Int64", "number": "float64", "boolean"
 def result(rows: Rows, run: Run, schema: Schema | None) -> Any:
     """The rows with what came of them: a DataFrame where they came in one, else a list of dicts."""
     values, usage = _values(rows, run, schema)
-    names = {name: name if name not in _names(rows) else f"kimi_{name}" for name in _columns(schema)}
-    columns: dict[str, tuple[list[Any], str]] = {
-        names[name]: ([value.get(name) for value in values], kind) for name, kind in _columns(schema).items()
-    }
+    taken = _names(rows) | USAGE.keys()
+    columns: dict[str, tuple[list[Any], str]] = {}
+    for name, kind in _columns(schema).items():
+        free = name
+        while free in taken:
+            free = f"kimi_{free}"
+        taken.add(free)
+        columns[free] = ([value.get(name) for value in values], kind)
     columns |= {name: ([row[name] for row in usage], kind) for name, kind in USAGE.items()}
     if rows.frame is None:
         return [
