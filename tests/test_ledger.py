@@ -69,6 +69,16 @@ def test_store_and_table_select_the_same(store: Store, chosen: dict[str, Any], f
     assert list(UsageTable((), store.records).all(**chosen).records) == expected
 
 
+def test_a_notebook_is_found_by_its_path_from_here(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = store.path.parent
+    monkeypatch.chdir(here)
+    row = Record(NOON, notebook=str(here / "work" / "c.ipynb"))
+    store.keep_records(row.notebook or "", [row])
+    for name in ("work/c.ipynb", "./work/../work/c.ipynb", str(here / "work" / "c.ipynb")):
+        assert store.records(Selection(notebook=name)) == (row,)
+        assert UsageTable([*ROWS, row]).where(notebook=name).records == (row,)
+
+
 def test_the_queries_use_an_index(store: Store, home: Path) -> None:
     import sqlite3
 
@@ -391,6 +401,7 @@ def test_the_terminal_command_shows_and_saves(home: Path, store: Store, tmp_path
     assert out.startswith("3 requests")
     assert "a.ipynb" in out
     assert run("--notebook", "b.ipynb", "--by", "model").startswith("1 request:")
+    assert "1 record is in" in run("--notebook", "b.ipynb", "--save", str(tmp_path / "one.csv"))
     assert "3 records are in" in run("--save", str(tmp_path / "all.jsonl"))
     assert len(UsageTable.read(tmp_path / "all.jsonl")) == 3
     assert "--since takes a time" in run("--since", "soon")

@@ -55,7 +55,6 @@ def find_records(db: sqlite3.Connection, selection: Selection) -> list[Record]:
     where: list[str] = []
     values: list[str] = []
     for condition, value in (
-        ("notebook = ?", selection.notebook),
         ("time >= ?", _text(selection.since) if selection.since else None),
         ("time < ?", _text(selection.until) if selection.until else None),
         ("conversation = ?", selection.conversation),
@@ -63,9 +62,10 @@ def find_records(db: sqlite3.Connection, selection: Selection) -> list[Record]:
         if value is not None:
             where.append(condition)
             values.append(value)
-    if selection.model is not None:
-        where.append("model IN (?, ?)")
-        values += selection.models()
+    for name, meant in (("notebook", selection.notebooks()), ("model", selection.models())):
+        if meant:
+            where.append(f"{name} IN (?, ?)")
+            values += meant
     conditions = f"WHERE {' AND '.join(where)}" if where else ""
     rows = db.execute(f"SELECT json FROM requests {conditions} ORDER BY number", values)  # noqa: S608 - ours
     return read_records(text for (text,) in rows)

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 
+from ..notebook import label
+from ..paths import user_path
 from .records import Record
 
 Moment = datetime | date | timedelta | str
@@ -64,7 +67,8 @@ class Selection:
     """The first moment, UTC."""
     until: datetime | None = None
     """The first moment that no longer belongs to it, UTC."""
-    notebook: str | None = None
+    notebook: str | Path | None = None
+    """As records have it, or its path from here."""
     conversation: str | None = None
     model: str | None = None
     """The whole name, or what stands behind `kimi-`."""
@@ -89,15 +93,19 @@ class Selection:
         """The names that `model` may mean."""
         return () if self.model is None else (self.model, f"kimi-{self.model}")
 
+    def notebooks(self) -> tuple[str, ...]:
+        """The names that `notebook` may mean."""
+        return () if self.notebook is None else (str(self.notebook), label(str(user_path(self.notebook))))
+
     def of_all(self, records: Iterable[Record]) -> list[Record]:
         """Those of the records that it takes."""
-        return [record for record in records if self._takes(record)]
-
-    def _takes(self, record: Record) -> bool:
-        return (
-            (self.since is None or record.time >= self.since)
+        notebooks, models = self.notebooks(), self.models()
+        return [
+            record
+            for record in records
+            if (self.since is None or record.time >= self.since)
             and (self.until is None or record.time < self.until)
-            and (self.notebook is None or record.notebook == self.notebook)
+            and (self.notebook is None or record.notebook in notebooks)
             and (self.conversation is None or record.conversation == self.conversation)
-            and (self.model is None or record.model in self.models())
-        )
+            and (self.model is None or record.model in models)
+        ]
