@@ -170,6 +170,12 @@ def test_files_give_back_the_very_records(tmp_path_factory: Any, suffix: str, ro
     assert list(UsageTable.read(path).records) == rows
 
 
+@pytest.mark.parametrize(("suffix", "label"), [(".csv", "a\\udcff.ipynb"), (".jsonl", "a\udcff.ipynb")])
+def test_a_name_that_no_file_can_hold_stops_no_export(tmp_path: Path, suffix: str, label: str) -> None:
+    path = UsageTable([Record(NOON, notebook="a\udcff.ipynb")]).save(tmp_path / f"u{suffix}")
+    assert UsageTable.read(path)[0]["notebook"] == label
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_types_survive_a_file(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("pandas")

@@ -73,7 +73,7 @@ def write_records(records: Iterable[Record], path: str | Path) -> Path:
     path = _checked(path)
     text = to_csv(records) if path.suffix == ".csv" else to_jsonl(records)
     try:
-        path.write_text(text, encoding="utf-8", newline="")
+        path.write_text(text, "utf-8", "backslashreplace", newline="")  # half a pair, as JSON escapes it
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror}.") from None
     return path
