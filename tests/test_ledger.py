@@ -325,6 +325,7 @@ def test_percentages_and_unknown_costs_are_said() -> None:
     line = summary(totals(rows))
     assert "75% of it from cache" in line
     assert "1 without a known cost" in line
+    assert summary(totals(rows[:1])) == "1 request: 40 tokens in, 75% of it from cache, 5 out; cost not known"
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def summary(t: Totals, unpriced: int | None = None) -> str:
     left_out = t.searches if unpriced is None else unpriced
     if left_out:
         notes.append(f"{counted(left_out, 'search', 'searches')} not included (no price known)")
-    if t.unknown:
+    if 0 < t.unknown < t.requests:
         notes.append(f"{t.unknown:,} without a known cost")
     if t.replayed:
         saved = f", which saved {money(t.saved, t.currency)}" if t.saved else ""
@@ -95,6 +95,8 @@ def summary(t: Totals, unpriced: int | None = None) -> str:
 
 
 def _cost(t: Totals) -> str:
+    if t.unknown == t.requests:
+        return "cost not known"
     cost = money(t.cost, t.currency)
     if t.simulated == t.requests:
         return f"would cost {cost} (all simulated, nothing was billed)"
