@@ -808,6 +808,34 @@ def test_a_worker_that_dies_fails_its_row_alone(away: Kimi) -> None:
     assert [row["kimi_status"] for row in again] == ["stored", "stored", "asked", "stored", "stored"]
 
 
+def test_what_a_worker_had_begun_when_the_batch_was_cancelled_is_kept(away: Kimi) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            def wait_and_run() -> Any:
+                begun.set()
+                go.wait()
+                return fn(*args, **kwargs)
+
+            return super().submit(wait_and_run)
+
+    async def main(executor: Slow) -> None:
+        task = asyncio.create_task(away.amap("Say {{ x }}", WORDS[:3], executor=executor, **ASK))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+
+    with Slow(1) as executor:
+        asyncio.run(main(executor))
+    assert away.usage.all().records == away.usage.records
+    again = away.map("Say {{ x }}", WORDS[:3], **ASK)
+    assert [row["kimi_status"] for row in again] == ["stored", "asked", "asked"]
+    assert len(away.usage) == 3
+
+
 def test_an_executor_that_takes_nothing_ends_the_batch(away: Kimi) -> None:
     with ThreadPoolExecutor(1) as executor:
         pass

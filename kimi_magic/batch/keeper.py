@@ -36,12 +36,20 @@ class Keeper:
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
 
+    def keep(self, job: Job, outcome: Outcome) -> None:
+        """Store it at once, where no loop runs any more."""
+        self._session.records += outcome.records
+        self._store([(job, outcome)])
+
     async def _write(self) -> None:
         while self._new:
             new, self._new = self._new, []
-            replies = {j.fingerprint: o.message for j, o in new if j is not None and o.message is not None}
-            records = [record for _, outcome in new for record in outcome.records]
-            await asyncio.to_thread(self._session.keep_replies, self._batch, replies, records)
+            await asyncio.to_thread(self._store, new)
+
+    def _store(self, new: list[tuple[Job | None, Outcome]]) -> None:
+        replies = {j.fingerprint: o.message for j, o in new if j is not None and o.message is not None}
+        records = [record for _, outcome in new for record in outcome.records]
+        self._session.keep_replies(self._batch, replies, records)
 
     async def close(self) -> None:
         """Return when all is stored, also where that is cancelled."""

@@ -15,9 +15,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from ..errors import AuthenticationError, BudgetError, ConfigError, KimiError, QuotaError, TransportError
 from ..prompt.lookup import said
@@ -164,9 +165,9 @@ class Run:
                 raise
             finally:
                 self._streams.remove(stream)
-        return await self._ask_elsewhere(self._settings.executor, plan)
+        return await self._ask_elsewhere(self._settings.executor, job, plan)
 
-    async def _ask_elsewhere(self, executor: Executor, plan: Plan) -> Outcome:
+    async def _ask_elsewhere(self, executor: Executor, job: Job, plan: Plan) -> Outcome:
         assert self._settings.elsewhere is not None
         try:
             future = executor.submit(Item.ask, Item(plan, self._settings.elsewhere))
@@ -174,6 +175,9 @@ class Run:
             return Outcome(error=ConfigError(f"The executor takes no rows any more: {error}."))
         try:
             outcome = await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(partial(self._come_late, job))
+            raise
         except KimiError as error:  # it has no key, say
             return Outcome(error=error)
         except Exception as error:  # noqa: BLE001 - each library has a type of its own for a dead worker
@@ -183,6 +187,11 @@ class Run:
         if outcome.slowed:
             self._gate.slow(outcome.slowed)
         return outcome
+
+    def _come_late(self, job: Job, future: Future[Outcome]) -> None:
+        """Keep what a worker had begun when the batch was cancelled. From any thread."""
+        if not future.cancelled() and future.exception() is None:
+            self._keeper.keep(job, _checked(future.result(), self._settings.schema))
 
     async def _call(self, calls: ToolCalls, stream: TurnStream) -> None:
         """Run the calls of a row. Raises `BudgetError` where the batch's money is spent by then."""
