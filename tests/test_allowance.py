@@ -127,6 +127,14 @@ def test_what_cannot_be_a_budget_is_said_before_anything_is_sent(budget: Any) ->
     assert server.asked == 0
 
 
+def test_a_budget_that_no_price_could_end_is_said_before_anything_is_sent() -> None:
+    server = Counted([50])
+    with pytest.raises(OptionError, match="budget: no price of mine is known"):
+        asked(server, 1, budget=2, model="mine")
+    assert server.asked == 0
+    assert asked(server, 1, model="mine")[0] == ["asked"]
+
+
 @pytest.mark.parametrize("budget", [1e-05, Decimal("1E-7"), "$0.00001", 1])
 def test_budgets_of_every_size_are_read(budget: Any) -> None:
     assert asked(Counted([50]), 1, budget=budget)[0] == ["asked"]

@@ -110,24 +110,11 @@ class Mapper:
         return estimate(len(batch.rows.records), waiting, stored, price, session.records, rounds)
 
     def _batch(self, template: str, rows: Any, options: Mapping[str, Any]) -> Batch:
-        if not isinstance(template, str):
-            raise PromptError(
-                f"A value of type {type(template).__name__} is no template.",
-                hint='First the template, then the rows: kimi.map("… {{ column }} …", df).',
-            )
         check_names(options, also=(*_OURS, "concurrency"))
         own = {name: options[name] for name in _OURS if name in options}
         asked = {name: value for name, value in options.items() if name not in (*_OURS, "concurrency")}
-        if not isinstance(own.get("executor"), Executor | None):
-            raise OptionError(
-                f"executor: must be a concurrent.futures.Executor, not {own['executor']!r}.",
-                hint="Dask's is client.get_executor(), ipyparallel's client.executor().",
-            )
-        if asked.get("tools") and own.get("executor") is not None:
-            raise OptionError(
-                "tools: the functions are in this kernel, and executor= sends the requests from elsewhere.",
-                hint="Leave executor= out: up to concurrency= rows run at once here.",
-            )
+        executor = own.get("executor")
+        _check(template, executor, asked.get("tools"))
         values = own.get("values") or {}
         schema = Schema.of(asked["schema"]) if asked.get("schema") is not None else None
         read = read_rows(rows, template, values)
@@ -137,12 +124,14 @@ class Mapper:
             return replace(plan, ask=replace(plan.ask, schema=None, content=()))
 
         jobs, plan = plan_jobs(template, read, values, base, self._door.limits())
-        price = self._door.session().price(plan.request.model) if plan is not None else None
-        executor = own.get("executor")
+        budget = _budget(own.get("budget"))
+        if budget is not None and plan is not None:
+            model = plan.request.model
+            _check_currency(budget, model, self._door.session().price(model))
         settings = Settings(
             concurrency=_concurrency(options.get("concurrency", 8)),
             name=own.get("name"),
-            budget=_budget(own.get("budget"), price),
+            budget=budget,
             resume=own.get("resume", True),
             schema=schema,
             executor=executor,
@@ -153,6 +142,25 @@ class Mapper:
         return self.last
 
 
+def _check(template: Any, executor: Any, tools: Any) -> None:
+    """Raise what is said before any row is looked at."""
+    if not isinstance(template, str):
+        raise PromptError(
+            f"A value of type {type(template).__name__} is no template.",
+            hint='First the template, then the rows: kimi.map("… {{ column }} …", df).',
+        )
+    if not isinstance(executor, Executor | None):
+        raise OptionError(
+            f"executor: must be a concurrent.futures.Executor, not {executor!r}.",
+            hint="Dask's is client.get_executor(), ipyparallel's client.executor().",
+        )
+    if tools and executor is not None:
+        raise OptionError(
+            "tools: the functions are in this kernel, and executor= sends the requests from elsewhere.",
+            hint="Leave executor= out: up to concurrency= rows run at once here.",
+        )
+
+
 def _concurrency(value: Any) -> int:
     is_whole = hasattr(value, "__index__") and not isinstance(value, bool)  # numpy's, too
     if not is_whole or index(value) < 1:
@@ -160,17 +168,24 @@ def _concurrency(value: Any) -> int:
     return index(value)
 
 
-def _budget(value: Any, price: Price | None) -> Budget | None:
-    """price: of the model that is asked."""
+def _budget(value: Any) -> Budget | None:
     if value is None:
         return None
     try:
         budget = value if isinstance(value, Budget) else Budget.parse(str(value))
     except ValueError:
         raise OptionError(f"budget: must be an amount of money, not {value!r}.") from None
-    if price is not None and budget.currency != price.currency:
-        raise OptionError(f"budget: must be in {price.currency}, as the price is, not in {budget.currency}.")
     return replace(budget, source="budget=")
+
+
+def _check_currency(budget: Budget, model: str, price: Price | None) -> None:
+    """A budget that could not end the batch is none."""
+    if price is None:
+        raise OptionError(
+            f"budget: no price of {model} is known, so none could hold.", hint="%kimi price sets one."
+        )
+    if budget.currency != price.currency:
+        raise OptionError(f"budget: must be in {price.currency}, as the price is, not in {budget.currency}.")
 
 
 def _interrupted(batch: Batch) -> Interrupted:
