@@ -4,13 +4,16 @@ is wrong with the installation, and the simulator as a server on loopback."""
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from . import __version__
 from .console import forgive
 from .counts import counted
 from .errors import ConfigError, Interrupted, KimiError, OptionError
@@ -34,13 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kimi-magic", description="Kimi in Jupyter notebooks.")
+    parser.add_argument("--version", action="version", version=f"kimi-magic {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     lab = commands.add_parser("lab", help="open JupyterLab on the quickstart notebook")
     lab.add_argument(
         "folder", nargs="?", default="kimi-notebooks", help="where the notebook is put (%(default)s)"
     )
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
-    lab.add_argument("--port", type=int, default=8888, help="first port to try (%(default)s)")
+    lab.add_argument("--port", type=_port, default=8888, help="first port to try (%(default)s)")
     lab.set_defaults(run=_lab)
     demo = commands.add_parser("demo", help="one streamed reply in this terminal")
     demo.add_argument("prompt", nargs="*", help="what to ask")
@@ -60,13 +64,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.set_defaults(run=_doctor)
     simulate = commands.add_parser("simulate", help="serve the simulator on 127.0.0.1")
-    simulate.add_argument("--port", type=int, default=8765, help="port; 0 takes a free one (%(default)s)")
+    simulate.add_argument("--port", type=_port, default=8765, help="port; 0 takes a free one (%(default)s)")
     simulate.add_argument(
-        "--speed", type=float, default=120.0, help="output tokens a second; 0: at once (%(default)s)"
+        "--speed", type=_speed, default=120.0, help="output tokens a second; 0: at once (%(default)s)"
     )
     simulate.add_argument("--lenient", action="store_true", help="accept what other APIs' clients send, too")
     simulate.set_defaults(run=_simulate)
     return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def _speed(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"a speed is a number from 0 on, not {text!r}")
 
 
 def _lab(args: argparse.Namespace) -> int:
@@ -170,7 +187,14 @@ def _simulate(args: argparse.Namespace) -> int:
     from .transports import serve
 
     simulator = Simulator(speed=args.speed, lenient=args.lenient)
-    with serve(simulator, port=args.port) as server:
+    try:
+        serving = serve(simulator, port=args.port)
+    except OSError as error:
+        raise ConfigError(
+            f"The simulator cannot listen on port {args.port}: {error.strerror}.",
+            hint="--port 0 takes a free one.",
+        ) from None
+    with serving as server:
         print(f"The simulator is at {server.url}. Ctrl-C ends it.", flush=True)
         print(f"  {variables_for(server.url)}", flush=True)
         while True:

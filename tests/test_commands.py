@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import pytest
 from command_line import LAB_ADDRESS, get, run, running
 from nbclient import NotebookClient
 
+import kimi_magic
 from kimi_magic.config import KimiMagic
 from kimi_magic.magics.commands import COMMANDS
 from kimi_magic.magics.options import OPTIONS
@@ -147,6 +149,29 @@ def test_simulate_serves_the_api_at_the_address_that_it_prints() -> None:
         reply = json.loads(get(f"{found[1]}/v1/messages", json.dumps(body).encode()))
     assert reply["type"] == "message"
     assert "Simulated reply" in reply["content"][-1]["text"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["--port 99999", "--port -1", "--port http", "--speed -1", "--speed fast", "--speed nan"]
+)
+def test_a_number_that_cannot_be_is_one_line(wrong: str) -> None:
+    option, value = wrong.split()
+    said = run("simulate", option, value, status=2).stderr.splitlines()[-1]
+    assert said.startswith(f"kimi-magic simulate: error: argument {option}: a ")
+    assert said.endswith(f"not {value!r}")
+
+
+def test_a_port_that_is_taken_is_one_line_that_says_how_to_get_a_free_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = run("simulate", "--port", str(port), status=1).stderr
+    assert said.startswith(f"kimi-magic: The simulator cannot listen on port {port}: ")
+    assert said.endswith("--port 0 takes a free one.\n")
+    assert said.count("\n") == 1
+
+
+def test_it_says_its_version() -> None:
+    assert run("--version").stdout == f"kimi-magic {kimi_magic.__version__}\n"
 
 
 def test_lab_serves_the_quickstart_at_the_address_that_it_prints(tmp_path: Path) -> None:

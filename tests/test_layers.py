@@ -24,7 +24,8 @@ LAYERS = [
     {"doctor"},
     {"panel"},
     {"magics"},
-    {"__init__", "cli"},
+    {"__init__"},
+    {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
