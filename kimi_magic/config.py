@@ -30,7 +30,35 @@ if TYPE_CHECKING:  # what money needs is imported where there is any
     from .usage import Budget
 
 
-class _Tokens(Integer[int, Any]):
+SHORT_MODELS = {"pro": MODELS[0], "highspeed": MODELS[1]}
+"""Short form → `CreateMessageRequest.model`."""
+
+
+def model_id(text: str) -> str:
+    """Short forms and known ids in any case. Any other id passes here: whether the server can know it
+    depends on the server."""
+    known = SHORT_MODELS | {name: name for name in MODELS}
+    return known.get(text.strip().lower(), text)
+
+
+# `%config KimiMagic` shows the names of these types, and the choices of an Enum that is called one.
+
+
+class Model(Unicode[str, Any]):
+    """A model's id, also as -m of a cell takes it (`highspeed`); empty is the default."""
+
+    def validate(self, obj: Any, value: Any) -> str:
+        return model_id(super().validate(obj, value)) or MODELS[0]
+
+
+class EffortEnum(Enum[Any]):
+    """An effort. All that the server takes pass; those that differ are spoken of."""
+
+    def info(self, as_rst: bool = False) -> str:
+        return f"any of {['', *EFFORT_LEVELS]}"
+
+
+class Tokens(Integer[int, Any]):
     """A number of tokens, also as -n of a cell takes it (`8k`); 0 is the default."""
 
     def validate(self, obj: Any, value: Any) -> int:
@@ -48,7 +76,7 @@ class _Tokens(Integer[int, Any]):
         return s
 
 
-class _Amount(Unicode[str, Any]):
+class Amount(Unicode[str, Any]):
     """A budget as text, or as a plain number; empty for none."""
 
     info_text = "an amount like 2.00, or 2.00/day or /notebook"
@@ -66,11 +94,13 @@ class _Amount(Unicode[str, Any]):
 class KimiMagic(Configurable):
     """Defaults of `%%kimi` cells, and how replies are shown."""
 
-    model = Unicode(MODELS[0], help="Model of cells without -m.").tag(config=True)
-    effort = Enum(
+    model = Model(MODELS[0], help="Model of cells without -m; pro and highspeed are short forms.").tag(
+        config=True
+    )
+    effort = EffortEnum(
         ("", *EFFORTS), "", help="Effort of cells without -e; empty is the server's default, max."
     ).tag(config=True)
-    max_tokens = _Tokens(
+    max_tokens = Tokens(
         0,
         min=0,
         max=CONTEXT_WINDOW,
@@ -88,7 +118,7 @@ class KimiMagic(Configurable):
     store = Enum(
         ("on", "off"), "on", help="Keep conversations and usage on disk; off keeps them in memory only."
     ).tag(config=True)
-    budget = _Amount(
+    budget = Amount(
         "", help="Most money to be spent: 2.00, or 2.00/day or /notebook; %kimi budget sets further ones."
     ).tag(config=True)
     replay = Enum(
@@ -162,6 +192,8 @@ class KimiMagic(Configurable):
     def notice(self) -> str:
         """What to say when the extension is loaded: that no model will be asked, or why none can be; else
         nothing."""
+        if self.replay == "only":
+            return "kimi_magic: only recorded replies are shown, nothing is asked (KIMI_MAGIC_REPLAY=only)."
         try:
             if not self.would_simulate():
                 return ""
@@ -199,9 +231,10 @@ def _unusable(setting: str, value: object, trait: TraitType[Any, Any], hint: str
 def _wanted(trait: TraitType[Any, Any]) -> str:
     """What a setting may be, in the words of the README."""
     if isinstance(trait, Enum):
-        values = EFFORT_LEVELS if trait.name == "effort" else [value for value in trait.values or () if value]
+        all_values = EFFORT_LEVELS if isinstance(trait, EffortEnum) else trait.values or ()
+        values = [value for value in all_values if value]
         return f"{', '.join(values[:-1])} or {values[-1]}"
-    if isinstance(trait, _Tokens):
+    if isinstance(trait, Tokens):
         return f"a whole number from 1 to {CONTEXT_WINDOW:,} (8k is 8,192), or 0"
     if isinstance(trait, Integer | Float):
         kind = "a whole number" if isinstance(trait, Integer) else "a number"

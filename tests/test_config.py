@@ -21,6 +21,8 @@ from kimi_magic.magics.verbatim import whole_cell
     ("name", "text", "value"),
     [
         ("model", "some-model", "some-model"),
+        ("model", "highspeed", "kimi-k3.1-pro-highspeed"),
+        ("model", " Kimi-K3.1-Pro-Highspeed", "kimi-k3.1-pro-highspeed"),
         ("effort", "low", "low"),
         ("max_tokens", " 4096 ", 4096),
         ("max_tokens", "8k", 8192),
@@ -36,6 +38,11 @@ def test_a_variable_of_the_environment_gives_a_default(name: str, text: str, val
     settings = KimiMagic.from_environment({f"KIMI_MAGIC_{name.upper()}": text})
     assert getattr(settings, name) == value
     assert getattr(KimiMagic.from_environment({}), name) != value
+
+
+def test_no_model_is_the_default_and_pro_is_its_short_form() -> None:
+    for text in ("", "pro"):
+        assert KimiMagic.from_environment({"KIMI_MAGIC_MODEL": text}).model == KimiMagic().model
 
 
 def test_what_is_configured_goes_before_the_environment() -> None:
@@ -125,8 +132,24 @@ def test_the_notice_says_why_no_model_is_asked(monkeypatch: pytest.MonkeyPatch) 
     assert "Set the environment variable KIMI_API_KEY" in KimiMagic().notice()
     assert "KIMI_MAGIC_SIMULATOR=always" in KimiMagic(simulator="always").notice()
     assert KimiMagic(simulator="never").notice() == ""
+    assert "only recorded replies" in KimiMagic(replay="only").notice()
     monkeypatch.setenv("KIMI_API_KEY", "two\nlines")
     assert "line break" in KimiMagic().notice()
+
+
+def test_config_lists_the_settings_with_plain_types_and_the_efforts_that_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shell = InteractiveShell(config=Config({"HistoryManager": {"hist_file": ":memory:"}}))
+    load(shell, KimiMagic(simulator="always"), lambda: pytest.fail("not needed"))
+    capsys.readouterr()
+    shell.run_line_magic("config", "KimiMagic")
+    listed = capsys.readouterr().out
+    unload(shell)
+    for name in KimiMagic.class_traits(config=True):
+        assert f"KimiMagic.{name}=<" in listed
+    assert "<_" not in listed
+    assert "Choices: any of ['', 'low', 'high', 'max']" in listed
 
 
 def test_a_setting_that_is_configured_wrongly_is_refused_at_each_load_until_it_is_mended(

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from ..config import SHORT_MODELS
 from ..wire import CACHE_TTLS, CONTEXT_WINDOW, EFFORT_LEVELS, EFFORTS, MODELS, check_stop_sequences
 from . import values
 
@@ -66,7 +67,7 @@ class CellOptions:
         "MODEL",
         f"{MODELS[0]} (pro, the default) or {MODELS[1]} (highspeed)",
         read=values.model,
-        offers=(*values.SHORT_MODELS, *MODELS),
+        offers=(*SHORT_MODELS, *MODELS),
     )
     effort: str | None = _option(
         "e",

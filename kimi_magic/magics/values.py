@@ -8,11 +8,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
+from ..config import model_id
 from ..counts import read_count
-from ..wire import CONTEXT_WINDOW, MODELS
-
-SHORT_MODELS = {"pro": MODELS[0], "highspeed": MODELS[1]}
-"""Short form → `CreateMessageRequest.model`."""
+from ..wire import CONTEXT_WINDOW
 
 _MOST = 9_999
 
@@ -32,10 +30,7 @@ def choice(*choices: str, also: Iterable[str] = ()) -> Callable[[str], str]:
 
 
 def model(text: str) -> str:
-    """Short forms and known ids in any case. Any other id passes here: whether the server can know it
-    depends on the server."""
-    known = SHORT_MODELS | {name: name for name in MODELS}
-    return known.get(text.strip().lower(), word(text))
+    return model_id(word(text))
 
 
 def word(text: str) -> str:
