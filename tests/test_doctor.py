@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -57,7 +58,12 @@ def test_the_key_s_place_is_told_and_never_the_key(tmp_path: Path) -> None:
         ({"KIMI_API_KEY": f"{KEY}\n"}, "key", "line break"),
         ({"KIMI_MAGIC_SIMULATOR": "never"}, "key", "none"),
         ({"KIMI_BASE_URL": "ftp://x"}, "server", "is not usable"),
+        ({"KIMI_BASE_URL": "keyhost:8000"}, "server", "is not usable"),
+        ({"KIMI_BASE_URL": "ftp://x", "KIMI_API_KEY": f"{KEY}\n"}, "server", "is not usable"),
+        ({"KIMI_BASE_URL": "ftp://x", "KIMI_API_KEY": f"{KEY}\n"}, "key", "line break"),
+        ({"KIMI_MAGIC_MODEL": "some-model"}, "model", "none of the server's"),
         ({"KIMI_MAGIC_EFFORT": "enormous"}, "settings", "KIMI_MAGIC_EFFORT='enormous'"),
+        ({"KIMI_MAGIC_REPLAY": "only", "KIMI_MAGIC_CASSETTE": "gone.jsonl"}, "replay", "cannot be read"),
     ],
 )
 def test_what_does_not_work_is_wrong_and_has_a_remedy(
@@ -68,6 +74,28 @@ def test_what_does_not_work_is_wrong_and_has_a_remedy(
     assert says in finding.says
     assert finding.remedy
     assert "QWERTY" not in repr(finding)
+
+
+def test_each_setting_that_is_not_usable_is_told_and_the_others_hold(tmp_path: Path) -> None:
+    environ = {"KIMI_MAGIC_EFFORT": "huge", "KIMI_MAGIC_REPLAY": "maybe", "KIMI_MAGIC_STORE": "off"}
+    told = found(tmp_path, "settings", **environ)
+    assert [f.says.partition("=")[0] for f in told] == ["KIMI_MAGIC_EFFORT", "KIMI_MAGIC_REPLAY"]
+    assert only(found(tmp_path, "store", **environ)).says.startswith("off: ")
+
+
+def test_where_only_recordings_are_shown_no_key_is_needed(tmp_path: Path) -> None:
+    cassette = Path(__file__).parent.parent / "notebooks" / "teaching.jsonl"
+    environ = {"KIMI_MAGIC_REPLAY": "only", "KIMI_MAGIC_CASSETTE": str(cassette)}
+    environ["KIMI_MAGIC_SIMULATOR"] = "never"
+    assert found(tmp_path, "key", **environ) == []
+    assert only(found(tmp_path, "server", **environ)).says.startswith("none is asked")
+    says = only(found(tmp_path, "replay", **environ)).says
+    assert re.search(rf"and \d+ recordings of {re.escape(str(cassette))}$", says)
+
+
+def test_a_variable_that_is_like_no_setting_is_told_to_be_unset(tmp_path: Path) -> None:
+    finding = only(found(tmp_path, "settings", KIMI_MAGIC_FOO="1"))
+    assert finding.remedy.startswith("Unset it")
 
 
 def test_a_variable_that_is_no_setting_names_the_one_that_was_meant(tmp_path: Path) -> None:
@@ -150,6 +178,7 @@ def test_a_damaged_store_is_wrong(tmp_path: Path, kept: Path) -> None:
     finding = only(found(tmp_path, "store"))
     assert finding.is_wrong
     assert "not a database" in finding.says
+    assert finding.remedy.endswith("To begin anew, move kimi_magic.db away.")
 
 
 def test_a_place_that_cannot_be_one_is_wrong_and_names_the_variable(tmp_path: Path) -> None:
