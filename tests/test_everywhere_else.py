@@ -125,6 +125,7 @@ def test_a_kernel_without_anywidget_shows_static_replies_and_doctor_says_why(tmp
         said = kernel.run("%kimi doctor").bundles()[-1]["text/plain"]
         assert "static: anywidget is not installed beside this kernel" in said
         assert "pip install anywidget" in said
+        assert max(map(len, said.splitlines())) <= 100
 
 
 # --- homes --------------------------------------------------------------------------------------

@@ -23,11 +23,8 @@ def doctor(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     if [word for word in words if word != "--online"]:
         raise OptionError("%kimi doctor takes --online or nothing.")
     found = examine(kimi.settings, online=bool(words), front_end=list(_front_end(kimi, stage)))
-    if stage.is_terminal:
-        stage.say(lines(found))
-        return
-    rows = [{"": f.about, "is": f.mark, "found": f.says, "what to do": f.remedy} for f in found]
-    stage.table(rows, verdict(found))
+    rows = [{"": f.about, "is": f.mark, "found": " → ".join(filter(None, (f.says, f.remedy)))} for f in found]
+    stage.table(rows, verdict(found), lines(found))
 
 
 def _front_end(kimi: Kimi, stage: Stage) -> Iterator[Finding]:

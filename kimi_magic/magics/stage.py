@@ -205,12 +205,13 @@ class Stage:
         about = notes(states, turn, plan.place)
         return view_of(ending, (*warnings, *about), raised=not background)
 
-    def table(self, rows: Rows, caption: str) -> None:
-        """A table, as HTML with a text twin, or as text."""
+    def table(self, rows: Rows, caption: str, text: str = "") -> None:
+        """A table, as HTML with a text twin, or as text. text: that, where columns would be too wide."""
+        text = text or table_text(rows, caption)
         if self.is_terminal:
-            print(table_text(rows, caption))
+            print(text)
         else:
-            data = {"text/html": table_html(rows, caption), "text/plain": table_text(rows, caption)}
+            data = {"text/html": table_html(rows, caption), "text/plain": text}
             self.shell.display_pub.publish(data=data, metadata={})
 
     def picture(self, png: bytes, text: str) -> None:
