@@ -196,7 +196,7 @@ def _table(reading: Reading, say: Phrases) -> str:
 
 
 def _code(reading: Reading, say: Phrases) -> str:
-    if not _CODE.search(reading.prompt):
+    if not _CODE.search(reading.question):
         return ""
     table = tables.find(reading.prompt)
     column = next(table.numeric(), None) if table else None
@@ -219,7 +219,7 @@ def _code(reading: Reading, say: Phrases) -> str:
 
 
 def _math(reading: Reading, say: Phrases) -> str:
-    return say.math if _MATH.search(reading.prompt) else ""
+    return say.math if _MATH.search(reading.question) else ""
 
 
 Section = Callable[[Reading, Phrases], str]
@@ -236,11 +236,11 @@ def _wanted_size(reading: Reading) -> tuple[int, str] | None:
         glued = re.fullmatch(r"[\d.]+([A-Za-z]+)", wish.word(""))
         unit = glued[1] if glued else "".join(wish.words[1:2])
         return int(wish.number(800)), "KB" if unit.lower() == "kb" else "words"
-    found = _SIZE.search(reading.prompt)
+    found = _SIZE.search(reading.question)
     if found:
         amount, unit = found[1] or found[3], found[2] or found[4]
         return int(amount.replace(",", "")), "KB" if unit.lower() == "kb" else unit
-    return (800, "words") if _LONG.search(reading.prompt) else None
+    return (800, "words") if _LONG.search(reading.question) else None
 
 
 def _filler(reading: Reading, say: Phrases, amount: int, unit: str) -> Iterator[str]:
