@@ -71,7 +71,16 @@ def test_everything_belongs_to_a_topic_and_no_topic_names_what_is_not_there() ->
 
 @pytest.mark.parametrize(
     ("word", "topic"),
-    [("--schema", "schema"), ("-t", "tools"), ("undo", "conversation"), ("Budget", "budget"), ("%kimi", "")],
+    [
+        ("--schema", "schema"),
+        ("-t", "tools"),
+        ("undo", "conversation"),
+        ("Budget", "budget"),
+        ("%kimi", ""),
+        ("KIMI_BASE_URL", "key"),
+        ("KIMI_MAGIC_EFFORT", "model"),
+        ("KIMI_MAGIC_HOME", "headless"),
+    ],
 )
 def test_an_option_or_a_command_leads_to_its_topic(note: Notebook, word: str, topic: str) -> None:
     error = note.run(f"%kimi help {word}")
@@ -96,7 +105,7 @@ def test_a_wrong_value_names_the_help_on_its_option(note: Notebook) -> None:
 
 def test_tab_offers_the_topics() -> None:
     found = complete_line("help s", len("help s"), {})
-    assert found.matches == ("schema", "search")
+    assert found.matches == ("schema", "search", "settings")
 
 
 def test_the_magics_question_mark_shows_the_same(note: Notebook, capsys: pytest.CaptureFixture[str]) -> None:

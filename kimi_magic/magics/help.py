@@ -7,6 +7,7 @@ topic is one entry of `TOPICS`, and every option, command and setting belongs to
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -169,6 +170,26 @@ TOPICS: dict[str, Topic] = {
         commands=("doctor",),
         settings=("simulator", "replay", "store"),
     ),
+    "settings": Topic(
+        "what holds for cells that say nothing else",
+        """
+        %config KimiMagic lists the settings with their values; %config KimiMagic.effort = "low" sets one
+        until the kernel ends. For every notebook: a line c.KimiMagic.effort = "low" in ipython_config.py, or
+        the environment variable KIMI_MAGIC_EFFORT, which the other two go before. What a cell says goes
+        before all of them.
+        """,
+    ),
+    "privacy": Topic(
+        "what is sent, and what is kept where",
+        """
+        The prompt, the values in it, the conversation so far and what tools return are sent to the server
+        that status names, and to nobody else. Turns and usage are kept in the folder of kimi_magic.db, which
+        doctor names: delete it to delete them. Outputs that were saved carry their turns, too. The key is in
+        no output, error, log or file.
+        """,
+        commands=("status", "doctor"),
+        settings=("store",),
+    ),
     "errors": Topic(
         "when something goes wrong",
         "An error is one line: what happened, and the next step. %kimi doctor looks at the installation.",
@@ -178,8 +199,8 @@ TOPICS: dict[str, Topic] = {
 
 
 def text(commands: Commands, topic: str = "") -> str:
-    """The help on a topic, or on what a command or an option belongs to; the overview without one. Raises
-    `OptionError`."""
+    """The help on a topic, or on what a command, an option or a variable belongs to; the overview without
+    one. Raises `OptionError`."""
     if not topic:
         return overview(commands)
     name = topic.lower().lstrip("-%")
@@ -212,7 +233,8 @@ def overview(commands: Commands) -> str:
 
 def _words(topic: Topic) -> set[str]:
     shorts = {o.short for o in OPTIONS if o.name in topic.options and o.short}
-    return {*topic.options, *topic.commands, *topic.settings, *shorts}
+    variables = {*re.findall(r"kimi_\w+", topic.text.lower()), *(f"kimi_magic_{s}" for s in topic.settings)}
+    return {*topic.options, *topic.commands, *topic.settings, *shorts, *variables}
 
 
 def _page(name: str, topic: Topic, commands: Commands) -> str:
