@@ -13,10 +13,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 import pytest
+import test_layers
 from command_line import LAB_ADDRESS, get, run, running
 from nbclient import NotebookClient
 
@@ -24,6 +26,10 @@ import kimi_magic
 from kimi_magic.config import KimiMagic
 from kimi_magic.magics.commands import COMMANDS
 from kimi_magic.magics.options import OPTIONS
+from kimi_magic.simulator import Simulator
+from kimi_magic.store import Store, store_path
+from kimi_magic.transports import serve
+from kimi_magic.usage import Record
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -89,14 +95,61 @@ def test_the_first_screen_has_the_two_commands_each_on_one_line() -> None:
     assert README.read_text("utf-8").index(second) < 1_000
 
 
-def test_the_examples_of_the_readme_run_one_after_the_other() -> None:
-    sources = examples("python")
-    data = next(source for source in sources if "by_site = " in source)  # the first cell speaks of it already
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source.rstrip("\n")) for source in (data, *sources)]
-    )
-    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+def test_the_examples_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(source.rstrip("\n")) for source in examples("python")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=60, kernel_name="python3", resources=resources).execute()
     assert [o for cell in notebook.cells for o in cell.outputs if o.get("name") == "stderr"] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["lesson.jsonl"]
+
+
+def in_a_shell(script: str, folder: Path, said: str = "", **environ: str) -> str:
+    """What an example for a terminal prints in a folder that has the README's `.venv`."""
+    if not (folder / ".venv").exists():
+        (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    ran = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=folder, input=said, env={**os.environ, **environ}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_the_readme_s_key_is_found_and_not_shown(tmp_path: Path) -> None:
+    (script,) = (source for source in examples("bash") if "read -rs" in source)
+    said = in_a_shell(script, tmp_path, "sk-typed-by-hand\n")
+    assert "set, from KIMI_API_KEY" in said
+    assert "typed" not in said
+
+
+def test_the_readme_s_other_server_answers(tmp_path: Path) -> None:
+    (script,) = (source for source in examples("bash") if "KIMI_BASE_URL=" in source)
+    address = "http://127.0.0.1:8765"
+    assert address in script
+    with serve(Simulator(speed=0)) as server:
+        said = in_a_shell(script.replace(address, server.url), tmp_path)
+    assert f"{server.url} answers and takes the key." in said
+    assert said.endswith("Nothing is wrong.\n")
+
+
+def test_the_readme_s_way_to_delete_what_is_stored_leaves_nothing(tmp_path: Path) -> None:
+    store = Store(store_path({"KIMI_MAGIC_HOME": str(tmp_path / "kimi_magic")}))
+    store.keep_records("a.ipynb", [Record(datetime.now(UTC))])
+    assert len(list((tmp_path / "kimi_magic").iterdir())) > 1, "SQLite has further files beside its own"
+    (script,) = (source for source in examples("bash") if "rm " in source)
+    in_a_shell(script, tmp_path, JUPYTER_DATA_DIR=str(tmp_path))
+    assert list((tmp_path / "kimi_magic").iterdir()) == []
+    store.close()
+
+
+def test_the_readme_s_links_lead_to_its_headings_and_files() -> None:
+    text = README.read_text("utf-8")
+    headings = re.findall(r"^##+ (.+)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert {link.removeprefix("#") for link in links if link.startswith("#")} <= anchors
+    assert [link for link in links if not link.startswith("#") and not (ROOT / link).exists()] == []
 
 
 def test_the_readme_s_automatic_run_works_as_it_stands(tmp_path: Path) -> None:
@@ -104,24 +157,22 @@ def test_the_readme_s_automatic_run_works_as_it_stands(tmp_path: Path) -> None:
     for name in ("teaching.ipynb", "teaching.jsonl"):
         shutil.copy(ROOT / "notebooks" / name, tmp_path)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    ran = subprocess.run(
-        ["bash", "-euc", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    assert " passed" in in_a_shell(script, tmp_path, PATH=path)
+
+
+def test_the_map_of_the_code_has_every_module_below_those_that_it_imports() -> None:
+    (text,) = examples("text")
+    lines = [set(re.findall(r"\w+", line.partition("  ")[0])) for line in text.splitlines()]
+    assert len(lines) <= 20
+    assert sorted(name for names in lines for name in names) == sorted(
+        set(test_layers.MODULES) - {"__init__"}
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert " passed" in ran.stdout
-
-
-def test_the_map_of_the_code_names_every_module() -> None:
-    (named,) = (re.findall(r"^  (\w+)/? ", text, re.MULTILINE) for text in examples("text"))
-    package = ROOT / "kimi_magic"
-    modules = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
-    modules |= {path.stem for path in package.glob("*.py")} - {"__init__"}
-    assert set(named) == modules, "the README's map of the code has a line for each module"
+    above: set[str] = set()
+    for names in lines:
+        above |= names
+        for name in names:
+            needed = {used for path in test_layers.MODULES[name] for used in test_layers.siblings(path)}
+            assert needed - {"__init__"} <= above, name
 
 
 # --- the command --------------------------------------------------------------------------------

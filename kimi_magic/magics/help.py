@@ -183,9 +183,9 @@ TOPICS: dict[str, Topic] = {
         "what is sent, and what is kept where",
         """
         The prompt, the values in it, the conversation so far and what tools return are sent to the server
-        that status names, and to nobody else. Turns and usage are kept in the folder of kimi_magic.db, which
-        doctor names: delete it to delete them. Outputs that were saved carry their turns, too. The key is in
-        no output, error, log or file.
+        that status names, and to nobody else. Turns and usage are kept in kimi_magic.db, where doctor says:
+        delete it, and what is beside it under that name, to delete them. Outputs that were saved carry their
+        turns, too. The key is in no output, error, log or file.
         """,
         commands=("status", "doctor"),
         settings=("store",),

@@ -25,7 +25,7 @@ from .sanitise import clean, safe_url
 from .source import code_span, escape_text, plain_text, safe_markdown
 from .style import wrapped as wrapped  # whoever shows replies wraps them as they are wrapped here
 
-BADGE = "Simulated reply: no model was asked. To ask one, set KIMI_API_KEY (and no KIMI_BASE_URL)."
+BADGE = "Simulated reply: no model was asked. Set KIMI_API_KEY (and no KIMI_BASE_URL)."
 """Of either simulator, that of this process or one that KIMI_BASE_URL names: a saved reply is also read
 where nobody knows which it was."""
 REPLAYED = "Replayed: this reply was recorded earlier, and nothing was asked now."

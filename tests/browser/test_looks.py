@@ -6,6 +6,7 @@ The pictures are in `.artifacts/screenshots/`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -104,20 +105,16 @@ def test_a_shipped_notebook_runs_from_top_to_bottom(front: FrontEnd, name: str) 
 
 
 README_PICTURE = ROOT / "tests/browser/cell.png"
-README_CELL = """%%kimi --effort low
-Compare the sites with a formula, please.
-
-| site | mean | n |
-| --- | --- | --- |
-| North | 12.5 | 40 |
-| South | 9.25 | 38 |"""
+README_EXAMPLES = re.findall(
+    r"^```python\n(.*?)\n```$", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+)
 
 
 def test_the_picture_of_the_readme_is_what_a_cell_looks_like(front: FrontEnd) -> None:
     """The picture is made here; KIMI_TEST_PICTURES=1 puts it where the README shows it."""
     if front.server.app != "lab":
         return
-    front.open(["%load_ext kimi_magic", README_CELL])
+    front.open(README_EXAMPLES[:2])
     front.run(0)
     front.run(1)
     front.output(1).locator("mjx-container").first.wait_for()
