@@ -189,6 +189,13 @@ def test_a_place_that_cannot_be_one_is_wrong_and_names_the_variable(tmp_path: Pa
     assert found(tmp_path, "store", KIMI_MAGIC_STORE="off")[0].mark == "ok"
 
 
+@pytest.mark.parametrize("link", ["home", "home/kimi_magic.db"])
+def test_a_link_that_leads_nowhere_is_no_place(tmp_path: Path, link: str) -> None:
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "gone" / "away")
+    assert only(found(tmp_path, "store")).says == f"{tmp_path / link} cannot be written."
+
+
 def test_the_display_follows_the_setting(tmp_path: Path) -> None:
     assert only(found(tmp_path, "display", KIMI_MAGIC_DISPLAY="static")).says.startswith("static: by the")
 

@@ -143,6 +143,14 @@ def test_verify_finds_a_changed_byte(path: Path) -> None:
     assert store.verify() == ["Turn b (row 2) is not as it was stored."]
 
 
+def test_verify_finds_a_request_that_cannot_be_read(path: Path) -> None:
+    store = Store(path)
+    keep(store, chain("a"), Record(NOON), Record(NOON))
+    sql(path, "UPDATE requests SET json = '{' WHERE number = 1")
+    assert store.verify() == ["1 of 2 requests cannot be read, and no sum has it."]
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("damage", "left", "head"),
     [

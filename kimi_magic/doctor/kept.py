@@ -28,13 +28,15 @@ def store(settings: KimiMagic, environ: Mapping[str, str]) -> Iterator[Finding]:
     except (OSError, RuntimeError) as error:  # the folder is not ours, or there is no home
         yield Finding("store", f"cannot be looked at: {error}.", _ELSEWHERE, is_wrong=True)
         return
-    place = next(there for there in (path, *path.parents) if there.exists())
+    place = next(there for there in (path, *path.parents) if os.path.lexists(there))
     if not _is_writable(place) or (size is None and not place.is_dir()):
         yield Finding("store", f"{place} cannot be written.", _ELSEWHERE, is_wrong=True)
     elif size is None:
         yield Finding("store", f"{path} is made with the first turn.")
     else:
         yield from _file(path, size)
+    if not place.exists():  # a link that leads nowhere
+        return
     disk = shutil.disk_usage(place)
     if disk.total and disk.free < LEAST_SPACE:
         yield Finding("store", f"The disk has {disk.free / 1e6:.0f} MB left.", "Make room.", is_wrong=True)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..conversation import Conversation, Turn
+from ..counts import counted
 from ..errors import ConversationError
 from ..usage import Budget, PriceVersion, Record, Selection
 from ..wire import Message
@@ -196,6 +197,12 @@ class Store:
             ):
                 if digest(text) != sha256:
                     problems.append(f"Turn {turn} (row {number}) is not as it was stored.")
+            (requests,) = db.execute("SELECT COUNT(*) FROM requests").fetchone()
+            unread = requests - len(money.find_records(db, Selection()))
+            if unread:
+                problems.append(
+                    f"{unread} of {counted(requests, 'request')} cannot be read, and no sum has it."
+                )
         return problems
 
     def close(self) -> None:
