@@ -186,6 +186,20 @@ def test_an_unreadable_usage_record_is_left_out(path: Path) -> None:
     assert found.problems == ("1 usage records of the store cannot be read.",)
 
 
+def test_a_second_look_in_the_same_process_releases_no_lock(path: Path) -> None:
+    """Else the next process that closes the file takes itself for the last one, and removes the log."""
+    store = Store(path)
+    keep(store, chain("a"))
+    Store(path).verify()
+    look = "import sys, pathlib, kimi_magic.store as s; st = s.Store(pathlib.Path(sys.argv[1]))"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", f"{look}; st.records(); st.close()", str(path)], check=True)
+    assert path.with_name("kimi_magic.db-wal").exists()
+    keep(store, chain("a", "b"))
+    assert sql(path, "SELECT id FROM turns ORDER BY number") == [("a",), ("b",)]
+    store.close()
+
+
 def test_a_schema_is_made_step_by_step_and_each_step_once(path: Path) -> None:
     keep(Store(path), chain("a"))
     Store(path).load("a.ipynb")
@@ -214,7 +228,7 @@ UNUSABLE: list[tuple[Callable[[Path], None], str]] = [
     (newer, "was written by a newer kimi_magic (2099-01 more). Upgrade kimi_magic"),
     (no_database, "file is not a database. The notebook goes on in memory"),
     (below_a_file, "Not a directory"),
-    (a_folder, "Is a directory"),
+    (a_folder, "unable to open database file"),
 ]
 
 

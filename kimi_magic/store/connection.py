@@ -4,6 +4,8 @@ Rules:
 
 - a transaction is on disk when its block ends (WAL with `synchronous=FULL`);
 - the file and its folder are the user's alone (modes 0600 and 0700);
+- a file that is there is opened by SQLite alone: whoever closes it otherwise releases the locks of all of
+  this process, and the next kernel to end takes itself for the last one and removes the log of the others;
 - the file is opened at each use until that succeeds: a folder that cannot be written now may be
   writable later. A forked process opens it anew.
 
@@ -75,7 +77,8 @@ class Connection:
         if self._db is None:
             with suppress(FileExistsError):  # what is there and no folder fails in the next line
                 self.path.parent.mkdir(mode=0o700, parents=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get its mode
+            with suppress(FileExistsError):  # SQLite's other files get its mode
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             db = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
             try:
                 _to_wal(db)
