@@ -23,7 +23,7 @@ def run(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         [*KIMI_MAGIC, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -38,7 +38,7 @@ def running(*arguments: str, until: str) -> Iterator[re.Match[str]]:
         [*KIMI_MAGIC, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
     )
     assert process.stdout is not None
-    said, end = "", time.monotonic() + 60
+    said, end = "", time.monotonic() + 300
     try:
         while (found := re.search(until, said)) is None:
             ready, _, _ = select.select([process.stdout], [], [], max(end - time.monotonic(), 0))

@@ -99,7 +99,7 @@ def test_the_examples_of_the_readme_run_one_after_the_other(tmp_path: Path) -> N
     cells = [nbformat.v4.new_code_cell(source.rstrip("\n")) for source in examples("python")]
     notebook = nbformat.v4.new_notebook(cells=cells)
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=60, kernel_name="python3", resources=resources).execute()
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
     assert [o for cell in notebook.cells for o in cell.outputs if o.get("name") == "stderr"] == []
     assert [path.name for path in tmp_path.iterdir()] == ["lesson.jsonl"]
 

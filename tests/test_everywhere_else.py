@@ -27,7 +27,7 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     ran = subprocess.run(
         [sys.executable, "-m", *command],
-        cwd=cwd, env={**os.environ, **(environ or {})}, capture_output=True, timeout=60, check=False,
+        cwd=cwd, env={**os.environ, **(environ or {})}, capture_output=True, timeout=300, check=False,
     )  # fmt: skip
     assert ran.returncode == status, (ran.stdout + ran.stderr).decode(errors="replace")
     return ran
@@ -71,7 +71,7 @@ def execute(path: Path, **environ: str) -> None:
     code = "from nbclient.cli import main; main()"
     subprocess.run(
         [sys.executable, "-c", code, "--inplace", path.name],
-        cwd=path.parent, env={**os.environ, **environ}, check=True, capture_output=True, timeout=60,
+        cwd=path.parent, env={**os.environ, **environ}, check=True, capture_output=True, timeout=300,
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_a_home_that_cannot_be_written_is_a_note_and_the_notebook_goes_on(tmp_pa
     code = "\n".join(lines)
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "IPython", "--no-banner", "-c", code],
-        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Traceback" not in ran.stdout + ran.stderr

@@ -78,6 +78,7 @@ def test_everything_belongs_to_a_topic_and_no_topic_names_what_is_not_there() ->
         ("Budget", "budget"),
         ("%kimi", ""),
         ("KIMI_BASE_URL", "key"),
+        ("EVOLINK_API_KEY", "key"),
         ("KIMI_MAGIC_EFFORT", "model"),
         ("KIMI_MAGIC_HOME", "headless"),
     ],

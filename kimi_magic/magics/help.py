@@ -233,7 +233,7 @@ def overview(commands: Commands) -> str:
 
 def _words(topic: Topic) -> set[str]:
     shorts = {o.short for o in OPTIONS if o.name in topic.options and o.short}
-    variables = {*re.findall(r"kimi_\w+", topic.text.lower()), *(f"kimi_magic_{s}" for s in topic.settings)}
+    variables = {*re.findall(r"\w+_\w+", topic.text.lower()), *(f"kimi_magic_{s}" for s in topic.settings)}
     return {*topic.options, *topic.commands, *topic.settings, *shorts, *variables}
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +53,19 @@ def handles() -> int:
     return len(list(folder.iterdir()))
 
 
+def held() -> tuple[int, int]:
+    """Files and threads."""
+    return handles(), threading.active_count()
+
+
+def held_at_last(most: tuple[int, int]) -> tuple[int, int]:
+    """What is held, as soon as it is no more than that: what was closed may be seen a while longer."""
+    end = time.monotonic() + 60
+    while any(now > limit for now, limit in zip(held(), most, strict=True)) and time.monotonic() < end:
+        time.sleep(0.01)
+    return held()
+
+
 def test_memory_handles_and_threads_stay_flat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
@@ -63,17 +77,18 @@ def test_memory_handles_and_threads_stay_flat(
     try:
         ask(kimi, 30)
         gc.collect()
-        before = handles(), threading.active_count(), tracemalloc.get_traced_memory()[0]
+        before, memory = held(), tracemalloc.get_traced_memory()[0]
         ask(kimi, turns)
         gc.collect()
-        after = handles(), threading.active_count(), tracemalloc.get_traced_memory()[0]
+        more = tracemalloc.get_traced_memory()[0] - memory
+        after = held_at_last(before)
     finally:
         tracemalloc.stop()
         kimi.worker.run(client.aclose)
         kimi.close()
-    assert after[0] <= before[0] + 2, "a connection that closes may still be seen"
-    assert after[1] <= before[1] + 2
-    assert (after[2] - before[2]) / turns < MOST_BYTES
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]
+    assert more / turns < MOST_BYTES
 
 
 def test_chats_that_are_made_and_closed_leave_nothing_open(
@@ -89,11 +104,12 @@ def test_chats_that_are_made_and_closed_leave_nothing_open(
 
     live()
     gc.collect()
-    before = handles(), threading.active_count()
+    before = held()
     for _ in range(20):
         live()
     gc.collect()
-    assert (handles(), threading.active_count()) == before
+    files, threads = held_at_last(before)
+    assert (files, threads) == (min(files, before[0]), min(threads, before[1]))
 
 
 # --- many kernels -------------------------------------------------------------------------------
@@ -125,7 +141,7 @@ def kept(folder: Path, notebooks: int) -> tuple[Counter[str], int, int]:
 
 def test_fifty_notebooks_in_many_kernels_share_one_store(tmp_path: Path, server: Server) -> None:
     kernels = [start(tmp_path, server.url, first, 10, 4) for first in range(0, 50, 10)]
-    said = [kernel.communicate(timeout=60)[0] for kernel in kernels]
+    said = [kernel.communicate(timeout=300)[0] for kernel in kernels]
     assert [kernel.returncode for kernel in kernels] == [0] * 5
     prompts, active, records = kept(tmp_path, 50)
     assert prompts == Counter("".join(said).splitlines())
