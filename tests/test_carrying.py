@@ -453,6 +453,21 @@ def test_compact_sums_the_conversation_up_and_undo_brings_it_back(note: Notebook
     assert "Left" in note.reads("x")
 
 
+def test_running_all_cells_again_asks_the_same_across_a_compaction(note: Notebook) -> None:
+    def run_all() -> list[Any]:
+        note.three().run("x", "%kimi compact")
+        note.ask("d", "Cell d?")
+        return [note.sent(n) for n in range(-5, 0)]
+
+    first = run_all()
+    assert run_all() == first
+    assert note.path_now == ["%kimi compact", "Cell d?"]
+    note.ask("b", "Cell b, once more?")
+    assert note.path_now == ["Cell a?", "Cell b, once more?"]
+    assert "3 later turns are stale" in note.reads("b")
+    assert STALE in note.reads("x") and STALE in note.reads("d")
+
+
 def test_compact_of_next_to_nothing_says_so_and_asks_nothing(note: Notebook) -> None:
     note.ask("a", "One?")
     with pytest.raises(ConversationError, match="Nothing to compact"):

@@ -187,6 +187,21 @@ def test_turns_that_use_or_a_join_leave_behind_have_left_and_are_not_stale() -> 
     assert again.states() == {"a": "left", "b": "replaced", "c": "stale", "x": "active", "b2": "active"}
 
 
+def test_a_cell_that_was_summed_up_keeps_its_place_ahead_of_the_summary() -> None:
+    summed = three().with_turn(turn("sum", None, "cell sum", compacts="c"))
+    summed = run(summed, "d", "cell d")
+    place = summed.place("cell b")
+    assert (place.parent, [t.id for t in place.stale]) == ("a", ["c", "sum", "d"])
+    again = run(summed, "b2", "cell b")
+    assert names(again) == ["a", "b2"]
+    assert again.states() | {"a": "active"} == {
+        "a": "active", "b": "replaced", "c": "stale", "sum": "stale", "d": "stale", "b2": "active"
+    }  # fmt: skip
+    assert summed.place("cell sum").parent == "c", "a question in the cell of the summary has its context"
+    later = run(summed, "b3", "cell b", append=True)
+    assert later.place("cell b").parent == "d", "what is sent now goes before what is summed up"
+
+
 def test_a_repr_is_a_line_without_signatures_and_hashes() -> None:
     long = turn("a", settings={"system": "s" * 999}, exchanges=())
     long = replace(long, id="0123456789abcdef", prompt="Why?\n" * 40)

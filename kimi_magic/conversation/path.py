@@ -85,13 +85,24 @@ class Conversation:
 
     def place(self, cell: str | None = None, *, append: bool = False) -> Place:
         """Where the turn of `cell` goes: in its old turn's place, or (without a cell id, with
-        `append`, or where the cell has no turn on the path) after the head."""
-        path = self.path()
-        if cell is not None and not append:
-            for n, turn in enumerate(path):
-                if turn.cell == cell:
-                    return Place(turn.parent, turn, path[n + 1 :])
+        `append`, or where the cell has no turn on the path) after the head. A turn that was summed up
+        keeps its place, too: ahead of the summary, which leaves the path with what follows."""
+        if cell is None or append:
+            return Place(self.head)
+        way = self._way()
+        summed_up = len(way) - len(self.path())
+        for n in (*range(summed_up, len(way)), *range(summed_up)):
+            if way[n].cell == cell:
+                return Place(way[n].parent or way[n].compacts, way[n], way[n + 1 :])
         return Place(self.head)
+
+    def _way(self) -> tuple[Turn, ...]:
+        """The active path, and ahead of it all that it sums up."""
+        way = path = self.path()
+        while path and path[0].compacts is not None and path[0].compacts not in {t.id for t in way}:
+            path = self.path_to(path[0].compacts)
+            way = (*path, *way)
+        return way
 
     def with_turn(self, turn: Turn) -> Conversation:
         """The turn joins; a complete one becomes the head."""
@@ -194,7 +205,7 @@ class Conversation:
 
     def _stated(self) -> dict[str, str]:
         active = {turn.id for turn in self.path()}
-        compacted = self._compacted()
+        compacted = {turn.id for turn in self._way()} - active
         complete = [turn for turn in self.turns.values() if turn.status == COMPLETE]
         newest: dict[str | None, str] = {t.cell: t.id for t in complete if t.cell is not None}
         states = {key: turn.status for key, turn in self.turns.items()}
@@ -209,16 +220,7 @@ class Conversation:
                 else "replaced"
                 if newest.get(turn.cell, turn.id) != turn.id
                 else "stale"
-                if states.get(turn.parent or "") in ("replaced", "stale")
+                if states.get(turn.parent or turn.compacts or "") in ("replaced", "stale")
                 else "left"
             )
         return states
-
-    def _compacted(self) -> set[str]:
-        """The turns that the first of the path sums up, and those that they sum up."""
-        gone: set[str] = set()
-        path = self.path()
-        while path and path[0].compacts is not None and path[0].compacts not in gone:
-            path = self.path_to(path[0].compacts)
-            gone |= {turn.id for turn in path}
-        return gone
