@@ -396,6 +396,19 @@ def test_a_cassette_is_recorded_and_then_replayed_without_a_key(
     assert third.ask("Why is the sky blue?", once=True, replay="auto").records[0].replayed
 
 
+def test_the_simulator_has_no_key_whose_pieces_are_kept_out_of_a_cassette(
+    kimi: Callable[..., Kimi], cassette: Path
+) -> None:
+    words = "Which process is needed in no case, and does none need a key?"
+    chat = kimi()
+    chat.record(cassette)
+    said = chat.ask(words).text
+    other = kimi(replay="only", simulator="never", cassette=str(cassette))
+    assert other.ask(words).text == said
+    with pytest.raises(ReplayError, match="is 'Which process is needed in no case"):
+        other.ask(f"{words}!")
+
+
 def test_a_chat_with_a_client_of_its_own_is_not_taped(here: Path, cassette: Path) -> None:
     chat = Kimi(KimiMagic(), Scripted([reply("Hi")]).client())
     with pytest.raises(ConfigError, match="a client of its own"):
