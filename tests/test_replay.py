@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from scripted import Scripted, end, failing, reply, whole
 from test_session import run, session
+from test_store import files_no_larger_than
 from test_twins import BLOCKS
 from test_wire_cases import CASES, aask, ask
 from test_wire_cases import check as check_wire_case
@@ -407,6 +409,28 @@ def test_the_simulator_has_no_key_whose_pieces_are_kept_out_of_a_cassette(
     assert other.ask(words).text == said
     with pytest.raises(ReplayError, match="is 'Which process is needed in no case"):
         other.ask(f"{words}!")
+
+
+@pytest.mark.parametrize("room", [0, 300], ids=["no room", "room for a part"])
+def test_a_disk_that_fills_costs_a_recording_and_no_reply(
+    kimi: Callable[..., Kimi], cassette: Path, room: int
+) -> None:
+    chat = kimi(store="off")
+    chat.record(cassette)
+    chat.ask("One?")
+    size = cassette.stat().st_size
+    with files_no_larger_than(size + room):
+        answer = chat.ask("Two?")
+    assert (answer.turn.status, answer.usage[0]["status"]) == ("complete", "complete")
+    (line,) = chat.session.take_warnings()
+    assert re.fullmatch(r"The cassette .* cannot be written: .+\. This reply is not recorded; .*\.", line)
+    assert cassette.stat().st_size == size, "no half line, which nobody could read"
+    chat.ask("Three?")
+    assert chat.session.take_warnings() == ()
+    assert [r.request["messages"][-1]["content"][0]["text"] for r in read_cassette(cassette)] == [
+        "One?",
+        "Three?",
+    ]
 
 
 def test_a_chat_with_a_client_of_its_own_is_not_taped(here: Path, cassette: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..client import AsyncClient
 from ..config import KimiMagic
-from ..errors import ConfigError
+from ..errors import ConfigError, StoreError
 from ..session import Session, Worker
 from ..store import Store, store_path
 from .connect import client_elsewhere, connect
@@ -65,7 +65,7 @@ class Access:
         return self._settings.simulator, self._settings.simulator_speed if self.simulated else 0.0
 
     def _connect(self, cassette: Path | None) -> None:
-        client, self.simulated = connect(self._settings, record=cassette)
+        client, self.simulated = connect(self._settings, record=cassette, missed=self._missed)
         self.cassette, self._chosen = cassette, self._choice()
         self._use(client)
 
@@ -102,6 +102,12 @@ class Access:
         self._connect(cassette)
         if self.made is None:
             self._begun()
+
+    def _missed(self, error: StoreError) -> None:
+        """A reply is there, and the cassette cannot take it."""
+        line = f"{error} This reply is not recorded; %kimi record names another file."
+        if self.made is not None and line not in self.made.warnings:
+            self.made.warnings.append(line)
 
     def elsewhere(self) -> Elsewhere:
         """What another process needs to ask. Raises `ConfigError` where it cannot."""

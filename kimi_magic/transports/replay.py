@@ -8,6 +8,7 @@ recording. `RecordTransport` sends a request on and writes what comes back to a 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import threading
@@ -89,7 +90,8 @@ class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     whole reply of status 200 to the cassette at `path`.
 
     Headers of requests are never written, and no six characters of the key from anywhere else. Raises
-    `StoreError` where the file cannot be written.
+    `StoreError` where the file cannot be written; `missed`, where it is given, is told instead once a reply is
+    there, which is then whole but not recorded.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         path: Path | str,
         inner: httpx.BaseTransport | None = None,
         async_inner: httpx.AsyncBaseTransport | None = None,
+        missed: Callable[[StoreError], None] | None = None,
     ) -> None:
         self.path = Path(path)
+        self._missed = missed
         _append(self.path, "")  # better now than when a reply has been paid for
         self._inner, self._async_inner = inner, async_inner
         self._sync: httpx.Client | None = None
@@ -106,7 +110,7 @@ class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = request.read()
-        tape = _Tape(self.path, body, request)
+        tape = _Tape(self._keep, body, request)
         if self._sync is None:
             self._sync = httpx.Client(transport=self._inner)
         response = self._sync.send(_again(request, body), stream=True)
@@ -114,11 +118,19 @@ class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
-        tape = _Tape(self.path, body, request)
+        tape = _Tape(self._keep, body, request)
         if self._async is None:
             self._async = httpx.AsyncClient(transport=self._async_inner)
         response = await self._async.send(_again(request, body), stream=True)
         return _wrapped(response, _AsyncTape(response, tape))
+
+    def _keep(self, recording: Recording) -> None:
+        try:
+            _append(self.path, to_line(recording))
+        except StoreError as error:
+            if self._missed is None:
+                raise
+            self._missed(error)
 
     def close(self) -> None:
         if self._sync is not None:
@@ -133,8 +145,8 @@ class _Tape:
     """What one reply is made of, written when it is whole. Pieces are cut where events end, so that
     a cassette is text."""
 
-    def __init__(self, path: Path, body: bytes, request: httpx.Request) -> None:
-        self._path = path
+    def __init__(self, keep: Callable[[Recording], None], body: bytes, request: httpx.Request) -> None:
+        self._keep = keep
         self._request = _body(body)
         secret = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         self._hidden: Callable[[str], str] = Key(secret).scrub if secret else str
@@ -165,7 +177,7 @@ class _Tape:
         if response.status_code == 200 and _is_whole(response, self._chunks):
             headers = {k: v for k, v in response.headers.items() if k.lower() in KEPT_HEADERS}
             recording = Recording(self._request, tuple(self._chunks), 200, headers)
-            _append(self._path, to_line(_without(recording, self._hidden)))
+            self._keep(_without(recording, self._hidden))
 
 
 def _is_whole(response: httpx.Response, chunks: Iterable[tuple[float, bytes]]) -> bool:
@@ -186,12 +198,15 @@ _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
 
 def _append(path: Path, line: str) -> None:
-    """In one write, so that lines of several kernels do not mix."""
+    """In one write, so that lines of several kernels do not mix; a line that did not fit is taken away."""
     try:
         data = line.encode()
         with open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            if file.write(data) < len(data):
-                raise OSError(0, "the disk is full")
+            written = file.write(data)
+            if written < len(data):
+                if file.tell() == os.fstat(file.fileno()).st_size:  # else another kernel wrote behind it
+                    file.truncate(file.tell() - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         raise StoreError(f"The cassette {path} cannot be written: {error.strerror}.") from None
 
