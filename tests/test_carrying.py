@@ -22,7 +22,7 @@ from published import faults
 from scripted import Answer, Scripted, failing, reply, stopping, text
 from traitlets.config import Config
 
-from kimi_magic.api import Kimi
+from kimi_magic.api import OFFER, Kimi
 from kimi_magic.config import KimiMagic
 from kimi_magic.errors import BudgetError, ConversationError, KimiError, RequestError, StoreError, StreamError
 from kimi_magic.magics import load
@@ -465,7 +465,7 @@ def test_running_all_cells_again_asks_the_same_across_a_compaction(note: Noteboo
     note.ask("b", "Cell b, once more?")
     assert note.path_now == ["Cell a?", "Cell b, once more?"]
     assert "3 later turns are stale" in note.reads("b")
-    assert STALE in note.reads("x") and STALE in note.reads("d")
+    assert all(STALE in note.reads(cell) for cell in "xd")
 
 
 def test_compact_of_next_to_nothing_says_so_and_asks_nothing(note: Notebook) -> None:
@@ -507,6 +507,29 @@ def test_a_notebook_from_elsewhere_offers_to_restore_and_goes_on(
     third.ask("c", "Cell c?")
     assert third.path_now == ["Cell a?", "Edited?", "Cell c?"]
     assert "%kimi restore" not in third.reads("c")
+
+
+def test_a_command_tells_what_no_reply_has_told_yet(
+    notebook: Callable[..., Notebook], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    notebook(path=tmp_path / "a.ipynb").three().save().rename(tmp_path / "b.ipynb")
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path / "another's"))
+    looked = notebook(path=tmp_path / "b.ipynb")
+    looked.run("h", "%kimi history")
+    assert capsys.readouterr().out.count(OFFER) == 1
+    looked.run("h", "%kimi history")
+    assert OFFER not in capsys.readouterr().out
+
+    restored = notebook(path=tmp_path / "b.ipynb")
+    restored.run("r", "%kimi restore")
+    restored.ask("d", "Cell d?")
+    assert OFFER not in capsys.readouterr().out + restored.reads("d"), "it has been done"
+
+    (tmp_path / "no folder").write_text("x")
+    monkeypatch.setenv("KIMI_MAGIC_HOME", str(tmp_path / "no folder"))
+    memory = notebook()
+    memory.run("s", "%kimi status")
+    assert "Not a directory. The notebook goes on in memory" in capsys.readouterr().out
 
 
 def test_a_renamed_notebook_goes_on_with_its_usage_and_its_budget(

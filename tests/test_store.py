@@ -226,7 +226,7 @@ def a_folder(path: Path) -> None:
 
 UNUSABLE: list[tuple[Callable[[Path], None], str]] = [
     (newer, "was written by a newer kimi_magic (2099-01 more). Upgrade kimi_magic"),
-    (no_database, "file is not a database. The notebook goes on in memory"),
+    (no_database, "file is not a database. The notebook goes on in memory. Move the file away"),
     (below_a_file, "Not a directory"),
     (a_folder, "unable to open database file"),
 ]

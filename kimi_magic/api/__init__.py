@@ -14,6 +14,7 @@ toolbox   functions as tools
 from .audience import Audience
 from .chat import Kimi
 from .connect import connect
+from .moves import OFFER
 from .reply import Reply, view_of
 
-__all__ = ["Audience", "Kimi", "Reply", "connect", "view_of"]
+__all__ = ["OFFER", "Audience", "Kimi", "Reply", "connect", "view_of"]

@@ -307,6 +307,11 @@ class Kimi(Toolbox):
         made = self._access.made
         return tuple(made.conversations) if made is not None else ()
 
+    def take_warnings(self) -> tuple[str, ...]:
+        """Lines that the user has not been told yet, once; but for those that a reply under way tells."""
+        made = self._access.made
+        return () if made is None or self.jobs.running else made.take_warnings()
+
     def close(self) -> None:
         """End what runs in the background, and the connections. A further question opens new ones."""
         self.jobs.stop()

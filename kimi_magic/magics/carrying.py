@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..api import Kimi
+from ..api import OFFER, Kimi
 from ..conversation import Conversation
 from ..counts import counted
 from ..errors import OptionError, StoreError
@@ -70,6 +70,9 @@ def restore(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
             f"There are no turns in the outputs of {path}.",
             hint="Outputs may have been cleared; %kimi history shows what the store has.",
         )
+    own = kimi.notebook_file()
+    if own is not None and own.samefile(path):
+        kimi.session.warnings = [line for line in kimi.session.warnings if line != OFFER]
     kimi.session.add_records(twins.records)
     for name, found in twins.conversations.items():
         stage.say(f"Conversation {name!r} is restored from {path.name}: {_go_on(kimi, found)}")

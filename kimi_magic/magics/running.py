@@ -59,6 +59,8 @@ class Runner:
         if command is not None:
             value = command.run(self._chat, self._stage, pieces(line)[1:])
             self._chat.refresh()
+            for warning in self._chat.take_warnings():
+                self._stage.say(warning)
             return value
         options, template = parse_line(line)
         if not template.strip():

@@ -27,6 +27,10 @@ from .migrations import MIGRATIONS
 
 BUSY = 10.0  # seconds to wait for another kernel's write
 _ELSEWHERE = "The notebook goes on in memory and writes it when it can; KIMI_MAGIC_HOME names another folder."
+_DAMAGED = (
+    "The notebook goes on in memory. Move the file away, and a new one is made; %kimi restore takes up what"
+    " a notebook's outputs carry."
+)
 _LOST: list[sqlite3.Connection | None] = []
 """Connections of a parent process: to close one here would release its locks there."""
 
@@ -112,7 +116,9 @@ class Connection:
             yield
         except (sqlite3.Error, OSError, ValueError) as error:
             cause = getattr(error, "strerror", None) or error
-            raise StoreError(f"Nothing can be kept in {self.path}: {cause}.", hint=_ELSEWHERE) from None
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            hint = _DAMAGED if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) else _ELSEWHERE
+            raise StoreError(f"Nothing can be kept in {self.path}: {cause}.", hint=hint) from None
 
 
 def _to_wal(db: sqlite3.Connection) -> None:

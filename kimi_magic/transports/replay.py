@@ -90,8 +90,8 @@ class RecordTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     whole reply of status 200 to the cassette at `path`.
 
     Headers of requests are never written, and no six characters of the key from anywhere else. Raises
-    `StoreError` where the file cannot be written; `missed`, where it is given, is told instead once a reply is
-    there, which is then whole but not recorded.
+    `StoreError` where the file cannot be written; once a reply is there, `missed` is told instead, where it
+    is given, and the reply is whole though not recorded.
     """
 
     def __init__(
