@@ -307,6 +307,12 @@ def test_a_line_with_a_command_runs_it(note: Notebook, capsys: pytest.CaptureFix
     table = note.outputs.outputs[-1]["data"]["text/plain"]
     assert "other, 1 turn" in table
     assert "main, 0 turns" in table
+    note.run('%kimi use "two words"')
+    assert note.kimi.conversation.name == "two words"
+    note.run("%kimi use main")
+    note.run(f"%kimi use {gone[:6]}")
+    note.run("%kimi use 1")
+    assert [t.prompt for t in note.kimi.conversation.path()] == ["first question"]
     note.run("%kimi help")
     note.run("%kimi")
     printed = capsys.readouterr().out
@@ -358,6 +364,8 @@ SLIPS: list[tuple[str, type[BaseException], list[str]]] = [
     ("%kimi use", OptionError, ["%kimi use"]),
     ("%kimi use one two", OptionError, ["%kimi use"]),
     ("%kimi use 5cb16f", OptionError, ["no turn and no conversation '5cb16f'", "%kimi history"]),
+    ("%kimi use 7", OptionError, ["no turn and no conversation '7'", "-c 7 begins a conversation"]),
+    ("%kimi use ''", OptionError, ["%kimi use needs one thing"]),
     ("%kimi use mian", OptionError, ["Did you mean main?"]),
     ("%kimi -e low", PromptError, ["no prompt. Write it behind the options, in the same line."]),
     ("%kimi -c side", PromptError, ["behind the options, in the same line. %kimi use side goes on there."]),
@@ -565,6 +573,8 @@ def test_tab_offers_turns_and_jobs_and_nothing_of_ipython_s_behind_a_command(not
     note.run("%%kimi\nHi")
     (turn,) = note.kimi.conversation.turns
     assert offered("%kimi use ") == {"main", turn[:6]}
+    note.kimi.session.conversation("two words")
+    assert offered("%kimi use ") == {"main", turn[:6], '"two words"'}
     assert offered("%kimi show ") == {turn[:6]}
     assert offered("%kimi replay ") == {"off", "auto", "only"}
     assert offered("%kimi stop ") == offered("%kimi status ") == offered("%kimi code ") == set()

@@ -14,7 +14,7 @@ from ..conversation import Conversation, Turn
 from ..counts import counted
 from ..errors import OptionError
 from .stage import Stage, shortened
-from .words import quote
+from .words import quote, read_word
 
 
 def new(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
@@ -37,10 +37,12 @@ def undo(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 
 def use(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
-    """A turn, by the first letters of its id, or a conversation by its name."""
-    quoted = re.fullmatch(r"""(["'])(.+)\1""", " ".join(words))
-    name = quoted[2] if quoted else " ".join(words)
-    if not name or (len(words) > 1 and not quoted):
+    """A turn, by its number or the first letters of its id, or a conversation by its name, written as
+    behind -c."""
+    text = " ".join(words)
+    word = read_word(text, 0)
+    name = word.text if word is not None and word.end == len(text) else ""
+    if not name:
         raise OptionError(
             "%kimi use needs one thing, a turn or a conversation.", hint="%kimi history lists the turns."
         )
@@ -60,16 +62,21 @@ def use(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 
 def turn_named(conversation: Conversation, word: str) -> Turn | None:
-    """The one turn whose id begins with the word, of four letters at least."""
+    """The turn of that number in `%kimi history`, or the one whose id begins with the word, of four letters
+    at least."""
     found = [turn for turn in conversation.turns.values() if turn.id.startswith(word)]
-    return found[0] if len(word) >= 4 and len(found) == 1 else None
+    if len(word) >= 4 and len(found) == 1:
+        return found[0]
+    path = conversation.path()
+    is_number = re.fullmatch("[0-9]{1,9}", word) is not None
+    return path[int(word) - 1] if is_number and 0 < int(word) <= len(path) else None
 
 
 def _check_name(kimi: Kimi, name: str) -> bool:
     """Whether no conversation has the name yet. Raises `OptionError` for one that is nearly something."""
     if name in kimi.conversations:
         return False
-    is_id = re.fullmatch(r"[0-9a-f]{4,16}", name) is not None
+    is_id = re.fullmatch(r"[0-9]+|[0-9a-f]{4,16}", name) is not None
     turns = [turn.id[: max(6, len(name))] for turn in kimi.conversation.turns.values()] if is_id else []
     near = difflib.get_close_matches(name, [*turns, *kimi.conversations], n=1, cutoff=0.75)
     if near or is_id:

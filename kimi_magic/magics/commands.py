@@ -13,6 +13,7 @@ from ..errors import OptionError
 from . import background, branching, carrying, health, help, history, money, showing, status
 from . import fix as fixing
 from .stage import Stage, shortened
+from .words import pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ COMMANDS: dict[str, Command] = {
         also=("delete", "remove", "pop", "back", "revert"),
     ),
     "use": Command(
-        "use TURN|NAME",
-        "go on from that turn, or in the conversation of that name",
+        "use N|TURN|NAME",
+        "go on from the turn of that number or id, or in the conversation of that name",
         branching.use,
         also=("switch", "conversations", "checkout", "goto"),
     ),
@@ -173,7 +174,7 @@ def find(line: str) -> Command | None:
     `OptionError` that says how to ask. So is a single word that looks like a command's name; a word of
     another script, or with a question mark, is a question.
     """
-    words = line.split() or ["help"]
+    words = pieces(line) or ["help"]
     command = COMMANDS.get(words[0])
     if command is not None:
         takes = command.takes

@@ -116,7 +116,7 @@ def _words(place: str, typed: str, known: Mapping[str, Sequence[str]]) -> list[s
         elif each == "FILE":
             words += _paths(".", typed)
         else:
-            words += {"TOPIC": tuple(TOPICS), "MODEL": MODELS}.get(each) or known.get(each, ())
+            words += {"TOPIC": tuple(TOPICS), "MODEL": MODELS}.get(each) or map(quote, known.get(each, ()))
     return words
 
 

@@ -24,8 +24,6 @@ def _chosen(conversation: Conversation, word: str) -> Turn:
     path = conversation.path()
     if not word and path:
         return path[-1]
-    if word.isascii() and word.isdigit() and 0 < int(word[:9]) <= len(path):
-        return path[int(word[:9]) - 1]
     named = turn_named(conversation, word)
     if named is not None:
         return named
