@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from notebook import Notebook as Shell
 from published import faults
-from scripted import Answer, Scripted, failing, reply, stopping, text
+from scripted import Answer, Scripted, end, failing, reply, stopping, text, whole
 from traitlets.config import Config
 
 from kimi_magic.api import OFFER, Kimi
@@ -208,6 +208,28 @@ def history_of(note: Notebook) -> list[dict[str, str]]:
     columns = [(mark.start(), mark.end()) for mark in re.finditer("-+", rule)]
     names = [head[begin:end].strip() for begin, end in columns]
     return [dict(zip(names, (row[b:e].strip() for b, e in columns), strict=True)) for row in rows]
+
+
+def test_a_stored_turn_is_shown_with_the_times_that_it_took(
+    notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    def look(name: str) -> str:
+        """Looks a name up."""
+        return "here"
+
+    def facts(note: Notebook, cell: str) -> list[str]:
+        return re.findall("<summary[^>]*>(.*?)</summary>", note.shown.cells[cell][-1]["data"]["text/html"])
+
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"name": "Ada"}}
+    calling = Answer((reply().events[0], *whole(0, call), *end("tool_use")))
+    first = notebook(calling, reply("There."), path=tmp_path / "a.ipynb")
+    first.shell.user_ns["look"] = look
+    first.ask("a", "Where is Ada?", "-t look")
+    again = notebook(path=tmp_path / "a.ipynb")
+    again.run("s", "%kimi show")
+    assert facts(again, "s") == facts(first, "a")
+    assert re.fullmatch(r"Tool · .* · [\d.]+ s", facts(again, "s")[0])
+    assert re.fullmatch(r"Thinking · [\d.]+ s.*", facts(again, "s")[1])
 
 
 def test_history_never_says_zero_of_what_is_not_known(notebook: Callable[..., Notebook]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -340,6 +341,8 @@ def full_turn() -> Turn:
         settings={"model": "kimi-k3.1-pro"},
         exchanges=(Exchange("f00", 2, {"id": "m1", "stop_reason": "tool_use"}),),
         compacts="c" * 16,
+        thinking_seconds=1.25,
+        call_seconds=(0.5, 2.0),
     )
 
 
@@ -359,6 +362,16 @@ def test_a_newer_version_and_what_is_no_turn_are_told_apart() -> None:
     for bad in ({}, {**good, "messages": None}, {**good, "time": "yesterday"}, {**good, "version": "x"}):
         with pytest.raises(ConversationError, match="not a turn"):
             Turn.from_json(bad)
+    for bad in (math.inf, math.nan, -1.0, "soon"):
+        with pytest.raises(ConversationError, match="not a turn"):
+            Turn.from_json({**good, "thinking_seconds": bad})
+        with pytest.raises(ConversationError, match="not a turn"):
+            Turn.from_json({**good, "call_seconds": [bad]})
+
+
+def test_a_turn_that_was_kept_before_times_were_has_none() -> None:
+    old = {k: v for k, v in full_turn().to_json().items() if not k.endswith("_seconds")}
+    assert Turn.from_json(old) == replace(full_turn(), thinking_seconds=None, call_seconds=())
 
 
 def test_text_and_reply_are_what_the_assistant_said() -> None:

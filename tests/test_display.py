@@ -378,7 +378,8 @@ def test_a_reply_is_shown_as_it_comes_and_once_when_it_is_there(worker: Worker) 
     assert texts == sorted(texts, key=len)
     (end_of_it,) = seen.endings
     assert (end_of_it.failure, end_of_it.stream.turn and end_of_it.stream.turn.text) == ("", "Yes.")
-    assert end_of_it.thinking_seconds is not None
+    assert end_of_it.stream.turn.thinking_seconds is not None
+    assert seen.updates[-1].thinking_seconds is not None
 
 
 def test_a_view_is_shown_no_more_often_than_it_welcomes(worker: Worker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -60,6 +61,10 @@ class Turn:
     """The requests that it took, and what of `reply` came of each."""
     compacts: str | None = None
     """The last of the turns that it sums up: they leave the path with it, and `undo` brings them back."""
+    thinking_seconds: float | None = None
+    """How long it thought before it said anything; None where it did not, or nobody knows."""
+    call_seconds: tuple[float, ...] = ()
+    """How long each call of a tool took, in order, as far as is known."""
     sent: tuple[Json, ...] = field(init=False, repr=False, compare=False)
     """`messages` as they go back: made once, since every later request has them."""
 
@@ -118,6 +123,8 @@ class Turn:
             "settings": self.settings,
             "exchanges": [asdict(exchange) for exchange in self.exchanges],
             "compacts": self.compacts,
+            "thinking_seconds": self.thinking_seconds,
+            "call_seconds": list(self.call_seconds),
             "messages": list(self.messages),
         }
 
@@ -134,6 +141,9 @@ class Turn:
             values["messages"] = tuple(json["messages"])
             values["exchanges"] = tuple(Exchange(**e) for e in json.get("exchanges", ()))
             values["time"] = datetime.fromisoformat(json["time"])
+            thought = json.get("thinking_seconds")
+            values["thinking_seconds"] = None if thought is None else _seconds(thought)
+            values["call_seconds"] = tuple(map(_seconds, json.get("call_seconds", ())))
             return cls(**values)
         except (KeyError, TypeError, ValueError) as error:
             raise ConversationError(f"This is not a turn of a conversation ({error!r}).") from None
@@ -145,6 +155,13 @@ def sendable(message: Json) -> Said:
     if isinstance(content, str) or not any(_is_empty(block) for block in content):
         return message if isinstance(message, Said) else Said(message)
     return Said({**message, "content": [block for block in content if not _is_empty(block)]})
+
+
+def _seconds(value: Any) -> float:
+    """Raises TypeError or ValueError for what is no time."""
+    if not 0 <= float(value) < math.inf:
+        raise ValueError(f"{value} seconds")
+    return float(value)
 
 
 def _is_empty(block: Json) -> bool:

@@ -17,7 +17,7 @@ from ..errors import Interrupted, KimiError
 from ..render.pieces import Piece, pieces
 from ..retry import Attempt
 from ..session import Confirm, ToolCalls, TurnStream, Worker
-from ..stream import ContentBlockStart, Event
+from ..stream import Event
 from ..wire import Block
 from .confirm import by_input
 from .interrupts import Interrupts
@@ -55,7 +55,6 @@ class Ending:
     stream: TurnStream
     failure: str
     """Why it is not whole, for the reader; empty for one that is."""
-    thinking_seconds: float | None = None
 
 
 class View(Protocol):
@@ -92,7 +91,7 @@ def show(
         finally:
             interrupts.hold()
             if stream.turn is not None:
-                view.finish(Ending(stream, failure, watch.thought()))
+                view.finish(Ending(stream, failure))
 
 
 @dataclass(slots=True)
@@ -120,6 +119,7 @@ class _Follower:
         progress = self.watch.progress(content, simulated)
         progress = replace(
             progress,
+            thinking_seconds=self.stream.thinking_seconds,
             call_seconds=tuple(self.stream.call_seconds),
             structured=self.stream.plan.ask.schema is not None,
             queued=self.stream.is_queued,
@@ -150,25 +150,13 @@ class _Watch:
         self.clock = clock
         self._began = clock()
         self._model = model
-        self._thinking_since: float | None = None
-        self._thinking_until: float | None = None
         self._retry: Attempt | None = None
 
     def see(self, event: Event | Attempt | ToolCalls | None) -> None:
         if isinstance(event, Attempt):
             self._retry = event
-        elif isinstance(event, ContentBlockStart):
-            if self._thinking_since is None:
-                self._thinking_since = self.clock()
-            if "thinking" not in str(event.content_block.get("type")) and self._thinking_until is None:
-                self._thinking_until = self.clock()
-
-    def thought(self) -> float | None:
-        if self._thinking_since is None:
-            return None
-        return (self._thinking_until or self.clock()) - self._thinking_since
 
     def progress(self, content: tuple[Block, ...], simulated: bool) -> Progress:
         return Progress(
-            content, self.clock() - self._began, self._model, self.thought(), self._retry, simulated
+            content, self.clock() - self._began, self._model, retry=self._retry, simulated=simulated
         )

@@ -75,6 +75,8 @@ def view_of_turn(turn: Turn, records: Iterable[Record]) -> ReplyView:
         records=tuple(record for record in records if record.turn == turn.id),
         failure=failure,
         simulated=turn.simulated,
+        thinking_seconds=turn.thinking_seconds,
+        call_seconds=turn.call_seconds,
         structured="output_config" in turn.settings and "format" in turn.settings["output_config"],
         raised=False,
         images=tuple(turn.images),

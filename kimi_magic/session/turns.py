@@ -89,6 +89,7 @@ class TurnStream:
         self._is_open = False  # a reply is under way, and not in `_said` yet
         self._waiting = Waiting()
         self._exchanges: list[Exchange] = []
+        self._thinking: list[float] = []  # when it began to think, and when it said something
 
     @property
     def message(self) -> Message:
@@ -129,6 +130,21 @@ class TurnStream:
     @property
     def price(self) -> Price | None:
         return self._around.price(self.plan.request.model)
+
+    @property
+    def thinking_seconds(self) -> float | None:
+        """How long it has thought so far, before it says anything; None where it does not. From any
+        thread."""
+        if not self._thinking:
+            return None
+        return [*self._thinking, self._around.clock()][1] - self._thinking[0]
+
+    def _see(self, event: Event | Attempt) -> None:
+        """Take the time of its thinking."""
+        if isinstance(event, ContentBlockStart) and len(self._thinking) < 2:
+            thinks = "thinking" in str(event.content_block.get("type"))
+            if thinks != bool(self._thinking):
+                self._thinking.append(self._around.clock())
 
     async def events(self) -> AsyncGenerator[Event | Attempt | ToolCalls, None]:
         """Ask, and yield what comes. Raises the `KimiError` that ended it, after the turn is kept."""
@@ -220,6 +236,7 @@ class TurnStream:
                 async for event in stream:
                     if first is None and isinstance(event, ContentBlockStart):
                         first = self._around.clock() - began
+                    self._see(event)
                     yield event
             record = record.replace(status=COMPLETE)
         except KimiError as failure:
@@ -256,7 +273,7 @@ class TurnStream:
         return counted.replace(cost=Decimal(0), saved=counted.cost) if record.replayed else counted
 
     def _as_turn(self, status: str, replies: tuple[Json, ...]) -> Turn:
-        ask, request = self.plan.ask, self.plan.request
+        ask, request, thought = self.plan.ask, self.plan.request, self.thinking_seconds
         return Turn(
             id=self.id,
             parent=self.plan.place.parent,
@@ -273,6 +290,8 @@ class TurnStream:
             settings={k: v for k, v in request.to_dict().items() if k != "messages"},
             exchanges=tuple(self._exchanges),
             compacts=self.plan.place.compacts,
+            thinking_seconds=None if thought is None else round(thought, 3),
+            call_seconds=tuple(round(seconds, 3) for seconds in self.call_seconds),
         )
 
 
