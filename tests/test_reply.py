@@ -365,6 +365,25 @@ def test_the_footer_is_one_line_with_usage_and_request_id_behind_it() -> None:
     assert table.count('<th scope="row"') == table.count("<tr>") > 5
 
 
+@pytest.mark.parametrize(
+    ("name", "said_so"),
+    [
+        ("main", ""),
+        (None, ""),
+        ("draft 二", "conversation draft 二 · "),
+        ("<b>x</b>\x1b[31m\n y", "conversation <b>x</b>\ufffd[31m y · "),
+        ("n" * 99, f"conversation {'n' * 31}… · "),
+    ],
+)
+def test_the_footer_names_the_conversation_where_it_is_not_the_usual_one(
+    name: str | None, said_so: str
+) -> None:
+    ended = replace(view(said("Yes.")), records=(RECORD.replace(conversation=name),))
+    line = closing_lines(ended)[-1]
+    assert line.startswith(f"kimi-k3.1-pro · effort max · {said_so}first token")
+    assert "<b>" not in bundle(ended)["text/html"]
+
+
 def test_structured_replies_are_a_table_or_indented_json() -> None:
     rows = html(said('[{"city": "Paris", "n": 2}, {"city": "Rome", "n": 10}]'), structured=True)
     assert re.search(r'<th scope="col"[^>]*>city</th>', rows)

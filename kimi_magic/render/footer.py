@@ -6,6 +6,9 @@ from decimal import Decimal
 
 from ..usage import Price, Record, has_unpriced_searches, money, totals
 from ..wire import EFFORTS
+from .sanitise import clean
+
+_NAME = 32  # characters of a conversation's name
 
 STOPS = {
     "max_tokens": "cut at max_tokens",
@@ -24,7 +27,7 @@ def footer(records: tuple[Record, ...], price: Price | None, took: float | None 
     if not records:
         return ""
     last, sums = records[-1], totals(records)
-    parts = [last.model, _effort(last.effort)]
+    parts = [last.model, _effort(last.effort), _conversation(last.conversation)]
     if records[0].seconds_to_first is not None:
         parts.append(f"first token {seconds(records[0].seconds_to_first)}")
     parts.append(seconds(_span(records) if took is None else took))
@@ -66,6 +69,13 @@ def _span(records: tuple[Record, ...]) -> float:
     last = records[-1]
     span = (last.time - records[0].time).total_seconds() + (last.seconds or 0.0)
     return max(span, sum(r.seconds or 0.0 for r in records))  # the clock may have been set meanwhile
+
+
+def _conversation(name: str | None) -> str:
+    """The conversation that the turn is in, where it is another than the usual one."""
+    line = " ".join(clean(name or "").split())
+    short = line if len(line) <= _NAME else f"{line[: _NAME - 1]}…"
+    return "" if line in ("", "main") else f"conversation {short}"
 
 
 def _effort(effort: str | None) -> str:
