@@ -188,6 +188,24 @@ def test_undo_use_and_branches_walk_and_the_outputs_say_so(note: Notebook) -> No
     assert "Cell c?" in table
 
 
+def test_undo_of_a_turn_that_replaced_others_says_how_to_get_those_back(note: Notebook, capsys: Any) -> None:
+    note.three().run("x", "%kimi undo")
+    assert "put off" not in capsys.readouterr().out
+    note.ask("c", "Cell c?")
+    note.ask("a", "Edited?")
+    note.run("x", "%kimi undo")
+    assert note.path_now == []
+    said = capsys.readouterr().out
+    back = re.search(r"ran again \(3 turns\) stays off; (%kimi use \w+) goes back to that", said)
+    assert back is not None, said
+    note.run("x", back[1])
+    assert note.path_now == ["Cell a?", "Cell b?", "Cell c?"]
+    note.run("x", "%kimi use 1")
+    capsys.readouterr()
+    note.run("x", "%kimi undo")
+    assert "put off" not in capsys.readouterr().out, "it is the older of the two"
+
+
 def test_history_is_a_table_of_state_cell_tokens_cost_and_age(note: Notebook) -> None:
     note.three().ask("b", "Other?")
     note.ask("d", "Last?")

@@ -30,10 +30,29 @@ def undo(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     conversation = kimi.conversation
     kimi.session.change(conversation.undo())
     gone = conversation.path()[-1]
-    stage.say(
+    line = (
         f"Turn {gone.id[:6]} left the conversation: {shortened(gone.prompt)!r}."
         f" %kimi use {gone.id[:6]} undoes this."
     )
+    aside = _put_aside(conversation, gone)
+    if aside:
+        line += (
+            f" What it had put off when its cell ran again ({counted(len(aside), 'turn')}) stays off;"
+            f" %kimi use {aside[-1].id[:6]} goes back to that."
+        )
+    stage.say(line)
+
+
+def _put_aside(conversation: Conversation, turn: Turn) -> Sequence[Turn]:
+    """The turns that left the conversation when this one took the place of the first of them."""
+    ways = [conversation.path_to(last.id) for last in conversation.branches()]
+    behind = [
+        way[n:]
+        for way in ways
+        for n, other in enumerate(way)
+        if (other.cell, other.parent) == (turn.cell, turn.parent) and other.time < turn.time
+    ]
+    return max(behind, key=lambda turns: turns[0].time, default=()) if turn.cell else ()
 
 
 def use(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
