@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +66,21 @@ def test_a_cell_ends_as_one_static_output_with_all_its_types(kernel: Kernel) -> 
     assert "object at 0x" not in bundle["text/plain"]
     assert json.dumps(bundle[TWIN])
     assert kernel.run("%%kimi\nAgain.").messages < 50
+
+
+def test_a_compaction_that_takes_a_while_counts_what_comes_and_ends_as_a_reply(kernel: Kernel) -> None:
+    kernel.run("%%kimi\nOne.")
+    kernel.run("%%kimi\nTwo.")
+    kernel.run("%config KimiMagic.simulator_speed = 150.0")
+    cell = kernel.run("%kimi compact")
+    assert cell.error == ""
+    summary, count = cell.bundles()
+    assert TWIN in summary
+    assert count["text/plain"].startswith("Summing up 2 turns: ")
+    assert " characters [" in count["text/plain"]
+    sent = json.dumps([m["content"] for m in kernel.seen if m["msg_type"] == "comm_msg"], ensure_ascii=False)
+    said = kernel.value("sum(len(b.json[b.type]) for b in kimi.session.last.reply)")
+    assert 0 < max(map(int, re.findall(r"(\d+)/\?", sent))) <= said
 
 
 def test_r10_a_reply_that_streams_slowly_leaves_no_copies(kernel: Kernel) -> None:

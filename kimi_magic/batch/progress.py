@@ -73,6 +73,24 @@ def walked(items: Sequence[T], unit: str) -> Iterable[T]:
     return bar
 
 
+class Count:
+    """How much has come of something whose length nobody knows: a bar without an end, where it takes more
+    than a moment and tqdm is installed. unit: with the space before it."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        tqdm = _tqdm()
+        self._bar: Any = None if tqdm is None else tqdm(desc=what, unit=unit, delay=_PATIENCE, miniters=0)
+
+    def show(self, number: int) -> None:
+        if self._bar is not None:
+            self._bar.update(number - self._bar.n)
+
+    def close(self) -> None:
+        """The last state stays."""
+        if self._bar is not None:
+            self._bar.close()
+
+
 def _beside(progress: Progress) -> str:
     """What stands beside the bar: the money, and what else is to be known."""
     failed = f", {progress.failed:,} failed" if progress.failed else ""

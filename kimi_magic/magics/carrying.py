@@ -7,6 +7,7 @@ on from here: turns that were there stay in `%kimi history`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from ..api import OFFER, Kimi
 from ..conversation import Conversation
 from ..counts import counted
+from ..display import Ending, Progress
 from ..errors import OptionError, StoreError
 from ..paths import user_path
 from ..store import check_ours, export, load_conversation, read_twins
@@ -35,11 +37,35 @@ def system(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 def compact(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """Ask the model for a summary that is sent in the place of the turns so far."""
     before = len(kimi.conversation.path())
-    kimi.compact(stage.view(alone=False))
+    with closing(_Counted(stage, f"Summing up {counted(before, 'turn')}")) as view:
+        kimi.compact(view)
     stage.say(
         f"From now on this summary is sent in the place of {counted(before, 'turn')};"
         f" %kimi undo brings {'it' if before == 1 else 'them'} back."
     )
+
+
+class _Counted:
+    """A reply, and beside it how many characters have come, thinking included; a terminal, which shows
+    each as it comes, needs no count."""
+
+    def __init__(self, stage: Stage, what: str) -> None:
+        from ..batch.progress import Count
+
+        self._view = stage.view(alone=False)
+        self._count = None if stage.is_terminal else Count(what, " characters")
+
+    def update(self, progress: Progress) -> float:
+        if self._count is not None:
+            self._count.show(sum(len(str(b.json.get(b.type) or "")) for b in progress.content))
+        return self._view.update(progress)
+
+    def finish(self, ending: Ending) -> None:
+        self._view.finish(ending)
+
+    def close(self) -> None:
+        if self._count is not None:
+            self._count.close()
 
 
 def save(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
