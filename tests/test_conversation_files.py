@@ -256,20 +256,42 @@ def test_all_kinds_of_blocks_are_exported() -> None:
         assert words in text
 
 
+def test_a_cited_reply_is_one_text_with_its_sources() -> None:
+    def cite(name: str) -> dict[str, Any]:
+        url = f"https://example.org/{name}"
+        return {"type": "web_search_result_location", "url": url, "title": f"{name}\n```", "cited_text": "…"}
+
+    said = [
+        {"type": "text", "text": "Two things:\n\n- "},
+        {"type": "text", "text": "it rains", "citations": [cite("b"), cite("a"), cite("b")]},
+        {"type": "text", "text": "\n- "},
+        {"type": "text", "text": "it is wet", "citations": [cite("a")]},
+    ]
+    found = {"type": "web_search_result", "url": "https://example.org/b", "title": "b"}
+    search = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [found]}
+    messages = (user("Weather?"), {"role": "assistant", "content": [search, *said]})
+    text = export_markdown(conversation(turn("a", messages=messages, model="m")))
+    assert "> Two things:\n>\n> - it rains[1][2]\n> - it is wet[2]\n" in text
+    assert "Found:\n\n```\n1. b https://example.org/b\n```" in text
+    assert "1. b ``` https://example.org/b\n2. a ``` https://example.org/a" in text
+    kinds = ["paragraph", "fence", "blockquote", "paragraph", "fence"]
+    assert outline(text) == [("You", ["blockquote"]), ("m", kinds)]
+
+
 # --- script -------------------------------------------------------------------------------------
 
 
-def run_script(path: Path, url: str) -> str:
+def run_script(path: Path, url: str, encoding: str = "utf-8") -> str:
     ran = subprocess.run(
         [sys.executable, str(path)],
         env={
             **os.environ,
             "KIMI_BASE_URL": url,
             "KIMI_API_KEY": "sk-of-the-user",
-            "PYTHONIOENCODING": "utf-8",
+            "PYTHONIOENCODING": encoding,
         },
         capture_output=True,
-        encoding="utf-8",
+        encoding=encoding,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -294,7 +316,8 @@ def test_an_exported_script_asks_the_last_question_again(tmp_path: Path) -> None
     )
     write_text(tmp_path / "again.py", export_script(told))
     with serve(Simulator(speed=0)) as server:
-        assert "simulator" in run_script(tmp_path / "again.py", server.url).lower()
+        assert "你好🙂" in run_script(tmp_path / "again.py", server.url)
+        assert "你好?" in run_script(tmp_path / "again.py", server.url, "gbk")
 
 
 def test_a_script_can_be_read_where_quoting_allows() -> None:

@@ -12,12 +12,22 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from pathlib import Path
 
 from ..conversation import COMPLETE, Conversation, Turn
 from ..errors import ConversationError, KimiError, StoreError
-from ..wire import Block, Json, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, content_blocks
+from ..wire import (
+    Block,
+    Json,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    WebSearchResultBlock,
+    content_blocks,
+)
 from .found import check_turn, rooted
 
 FORMAT = "kimi_magic conversation"
@@ -140,7 +150,7 @@ def export_markdown(conversation: Conversation) -> str:
     for turn in conversation.path():
         for message in turn.messages:
             blocks = content_blocks(message["content"])
-            parts += [f"## {_speaker(turn, message, blocks)}", *map(_shown, blocks)]
+            parts += [f"## {_speaker(turn, message, blocks)}", *_body(message, blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -148,6 +158,36 @@ def _speaker(turn: Turn, message: Json, blocks: list[Block]) -> str:
     if message["role"] == "assistant":
         return _one_line(turn.model) or "Assistant"
     return "Results" if any(isinstance(block, ToolResultBlock) for block in blocks) else "You"
+
+
+def _body(message: Json, blocks: list[Block]) -> list[str]:
+    """What stands below the heading: a cited reply comes in many texts, and is one."""
+    if message["role"] != "assistant":
+        return [_shown(block) for block in blocks]
+    parts: list[str] = []
+    sources: dict[str, str] = {}  # url → title, by number
+    for is_text, some in groupby(blocks, lambda block: isinstance(block, TextBlock)):
+        if is_text:
+            parts.append(_quoted("".join(_cited(block, sources) for block in some)))
+        else:
+            parts += map(_shown, some)
+    return [*parts, _listed("Sources", sources.items())]
+
+
+def _cited(block: Block, sources: dict[str, str]) -> str:
+    """The text with the numbers of what it cites."""
+    if not isinstance(block, TextBlock):
+        return ""
+    for cite in block.citations:
+        sources.setdefault(str(cite.get("url")), str(cite.get("title")))
+    numbers = dict.fromkeys(list(sources).index(str(cite.get("url"))) + 1 for cite in block.citations)
+    return block.text + "".join(f"[{number}]" for number in numbers)
+
+
+def _listed(what: str, found: Iterable[tuple[str, str]]) -> str:
+    """Numbered titles with their addresses; nothing where there are none."""
+    lines = [_one_line(f"{number}. {title} {url}") for number, (url, title) in enumerate(found, 1)]
+    return f"{what}:\n\n{_fenced('', chr(10).join(lines))}" if lines else ""
 
 
 def _shown(block: Block) -> str:
@@ -162,6 +202,8 @@ def _shown(block: Block) -> str:
         case ToolResultBlock():
             said = "Failed" if block.is_error else "Result"
             return "\n\n".join([f"{said}:", *(_fenced("", _plain(inner)) for inner in block.content)])
+        case WebSearchResultBlock() if block.results:
+            return _listed("Found", [(str(r.get("url")), str(r.get("title"))) for r in block.results])
     return f"[{_one_line(block.type)}]"
 
 
@@ -207,7 +249,8 @@ def export_script(conversation: Conversation) -> str:
     body = json.dumps(fields, ensure_ascii=False, indent=4)
     return (
         f"{_SCRIPT}\n\n"
-        "import json\n\nfrom kimi_magic import Client\n\n"
+        "import json\nimport sys\n\nfrom kimi_magic import Client\n\n"
+        'sys.stdout.reconfigure(errors="replace")  # where it lacks a character\n'
         f"request = json.loads({_raw(body)})\n\n"
         "with Client() as client, client.stream(**request) as stream:\n"
         "    for event in stream:\n"
