@@ -95,9 +95,8 @@ def test_an_interrupt_while_it_waits_is_felt_and_the_source_tidies_up(worker: Wo
     source = Source(1, then="hang", tidy=0.05)
     timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the interrupt strikes somewhere in here
-        timer.start()
         for _ in worker.iterate(source, tick=60):
-            pass
+            timer.start()
     assert source.tidied
 
 
