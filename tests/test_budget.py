@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from notebook import Notebook
 from paid import Paid, chat
+from test_store import files_no_larger_than
 from traitlets.config import Config
 
 from kimi_magic.api import Kimi
@@ -249,6 +250,18 @@ def test_a_file_of_an_earlier_version_counts_too() -> None:
     store = Store(path)
     assert store.spent(Budget(Decimal(9)), None, NOON) == Decimal("0.5")
     store.close()
+
+
+def test_what_could_not_be_written_counts_too(kimi: Kimi, server: Paid, tmp_path: Path) -> None:
+    cost = kimi.ask("One?", effort="low").cost
+    assert cost is not None
+    kimi.session.purse.set_budget(Budget(cost * 3, "day"))
+    with files_no_larger_than(0):
+        kimi.ask("Two?", effort="low", new=True)
+        kimi.ask("Three?", effort="low", new=True)
+        with pytest.raises(BudgetError, match="spent"):
+            kimi.ask("Four?", effort="low")
+    assert len(server.bodies) == 3
 
 
 def test_without_a_store_it_holds_in_this_kernel(server: Paid) -> None:

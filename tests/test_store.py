@@ -322,6 +322,24 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
     assert len(found.records) == 4
 
 
+def test_a_kernel_that_begins_on_a_full_disk_has_what_was_kept(path: Path) -> None:
+    """It can open the file for reading only, as it can that of a folder which nobody may write to."""
+    keep(Store(path), chain("a", "b"), Record(time=NOON, turn="a"))
+    with files_no_larger_than(0):
+        chat = session(Scripted([reply("Hi")]).client(), notebook="a.ipynb", store=Store(path))
+        assert [t.id for t in chat.conversation().path()] == ["a", "b"]
+        assert [r.turn for r in chat.records] == ["a"]
+        run(chat, "one")
+        (warning,) = chat.take_warnings()
+        assert warning.startswith(f"Nothing can be kept in {path}: ")
+        assert [t.id for t in chat.conversation().path()] == ["a", "b", "turn1"]
+    run(chat, "two")
+    assert chat.take_warnings() == ("The store can be written again: what had waited is kept now.",)
+    found = Store(path).load("a.ipynb")
+    assert [t.id for t in found.conversations["main"].path()] == ["a", "b", "turn1", "turn2"]
+    assert len(found.records) == 3
+
+
 def test_a_turn_that_no_json_can_hold_at_once_does_not_block_those_after_it(path: Path) -> None:
     chat = session(Scripted([reply("Hi")]).client(), notebook="a.ipynb", store=Store(path))
     with pytest.raises(Exception, match="surrogate"):

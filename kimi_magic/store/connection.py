@@ -7,7 +7,7 @@ Rules:
 - a file that is there is opened by SQLite alone: whoever closes it otherwise releases the locks of all of
   this process, and the next kernel to end takes itself for the last one and removes the log of the others;
 - the file is opened at each use until that succeeds: a folder that cannot be written now may be
-  writable later. A forked process opens it anew.
+  writable later, and until then what it has is read. A forked process opens it anew.
 
 Every failure is a `StoreError` of one line.
 """
@@ -19,7 +19,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StoreError
@@ -53,10 +53,8 @@ class Connection:
         its turn first."""
         if self._process != os.getpid():
             self._forget()
-        with self._lock, self._explained():
-            db = self._opened()
-            with _in_transaction(db, kind):
-                yield db
+        with self._lock, self._explained(), self._opened_for(kind) as db, _in_transaction(db, kind):
+            yield db
 
     def close(self) -> None:
         """Close the file; a further use opens it again."""
@@ -76,6 +74,35 @@ class Connection:
         """In a forked process the connection is the parent's, and the lock may be held for ever."""
         _LOST.append(self._db)
         self._begin()
+
+    @contextmanager
+    def _opened_for(self, kind: str) -> Iterator[sqlite3.Connection]:
+        """The file, which may be one that can only be read as long as nothing is to be written."""
+        try:
+            db = self._opened()
+        except (OSError, sqlite3.OperationalError) as error:
+            if kind != "DEFERRED":
+                raise
+            with closing(self._read_only(error)) as db:
+                yield db
+            return
+        yield db
+
+    def _read_only(self, trouble: Exception) -> sqlite3.Connection:
+        """The file of a folder that cannot be written, or of a full disk. Raises `trouble` where it cannot
+        be read as it is."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        ways = ["mode=ro"]
+        if not log.is_file() or log.stat().st_size == 0:
+            ways.append("immutable=1")  # needs no file beside it, and would not see what is in one
+        for way in ways if self.path.is_file() else []:
+            address = f"{self.path.absolute().as_uri()}?{way}"
+            db = sqlite3.connect(address, uri=True, timeout=BUSY, isolation_level=None)
+            with suppress(sqlite3.Error):
+                if _applied(db) == set(MIGRATIONS):
+                    return db
+            db.close()
+        raise trouble
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
