@@ -24,7 +24,16 @@ from traitlets.config import Config
 
 from kimi_magic.api import OFFER, Kimi
 from kimi_magic.config import KimiMagic
-from kimi_magic.errors import BudgetError, ConversationError, KimiError, RequestError, StoreError, StreamError
+from kimi_magic.errors import (
+    BudgetError,
+    ConversationError,
+    KimiError,
+    OptionError,
+    ReplayError,
+    RequestError,
+    StoreError,
+    StreamError,
+)
 from kimi_magic.magics import load
 from kimi_magic.magics.notes import STALE, STANDS
 from kimi_magic.render import ShownUsage
@@ -630,6 +639,15 @@ def test_a_new_notebook_under_the_path_of_another_begins_afresh(
     assert new.sent() == ["Whose is this?"]
     again = notebook(path=path)
     assert again.path_now == ["Whose is this?"]
+
+
+def test_a_replay_that_cannot_begin_leaves_the_mode_as_it_was(note: Notebook, capsys: Any) -> None:
+    with pytest.raises(ReplayError, match=r"tape\.jsonl cannot be read: No such file"):
+        note.run("x", "%kimi replay only tape.jsonl")
+    with pytest.raises(OptionError, match="onyl is no mode of replay, and no file"):
+        note.run("x", "%kimi replay onyl")
+    note.run("x", "%kimi replay")
+    assert capsys.readouterr().out.endswith("\nReplay is off.\n")
 
 
 @pytest.mark.parametrize("there", ["an asking cell", "saved before", "no ids", "the editor's ids"])

@@ -433,6 +433,25 @@ def test_a_disk_that_fills_costs_a_recording_and_no_reply(
     ]
 
 
+def test_a_cassette_that_is_missing_is_said_each_time_and_one_that_is_set_later_is_read(
+    kimi: Callable[..., Kimi], cassette: Path
+) -> None:
+    chat = kimi(cassette=str(cassette), replay="auto")
+    for _ in range(2):
+        with pytest.raises(ReplayError, match="cannot be read: No such file"):
+            chat.ask("Why?", once=True)
+    assert len(chat.usage) == 0, "nothing was asked"
+    teacher = kimi()
+    teacher.record(cassette)
+    teacher.ask("Why?", once=True)
+    other = kimi(replay="only")
+    with pytest.raises(ReplayError, match="Nothing is recorded"):
+        other.ask("Why?", once=True)
+    other.settings.cassette = str(cassette)
+    for each in (chat, other):
+        assert each.ask("Why?", once=True).records[0].replayed
+
+
 def test_a_chat_with_a_client_of_its_own_is_not_taped(here: Path, cassette: Path) -> None:
     chat = Kimi(KimiMagic(), Scripted([reply("Hi")]).client())
     with pytest.raises(ConfigError, match="a client of its own"):

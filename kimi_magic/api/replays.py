@@ -23,6 +23,7 @@ class Replays:
         self.player = ReplayTransport(self.recordings)
         self.client = AsyncClient(NO_KEY, SIMULATOR_URL, transport=self.player)
         self._gathered = False
+        self._played = {""}  # cassettes of the settings
 
     def play(self, path: Path) -> int:
         """Take in the recordings of a cassette; how many there are."""
@@ -32,14 +33,22 @@ class Replays:
         return len(recordings)
 
     def gather(self, notebook: Path | None, cassette: str) -> list[str]:
-        """Take in, once, what a notebook carries in its outputs, and a cassette ("" for none); warnings.
+        """Take in, once each, what a notebook carries in its outputs, and a cassette ("" for none); warnings.
+        Raises `ReplayError`, each time, for a cassette that cannot be read.
 
         Where the notebook is not known, the notebooks beside the kernel are looked at: a recording is
         found by its whole request, so another one's never fits by accident.
         """
-        if self._gathered:
-            return []
+        tape = read_cassette(user_path(cassette)) if cassette not in self._played else []
+        warnings = [] if self._gathered else self._read(notebook)
+        for recording in tape:
+            self.recordings.add(recording)
         self._gathered = True
+        self._played.add(cassette)
+        return warnings
+
+    def _read(self, notebook: Path | None) -> list[str]:
+        """Take in what notebooks carry."""
         warnings = []
         for path in [notebook] if notebook is not None else sorted(Path().glob("*.ipynb")):
             if not carries_turns(path):
@@ -51,8 +60,6 @@ class Replays:
                 continue
             for turn in found.turns:
                 self.recordings.add_turn(turn, path.name, partial(found.before, turn))
-        if cassette:
-            self.play(user_path(cassette))
         return warnings
 
 

@@ -131,13 +131,17 @@ def record(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
 
 def replay(kimi: Kimi, stage: Stage, words: Sequence[str]) -> None:
     """Show or set whether recorded replies are shown; a file adds its recordings."""
-    rest = list(words)
-    if rest and rest[0] in ("off", "auto", "only"):
-        kimi.settings.replay = rest.pop(0)
+    modes, rest = ("off", "auto", "only"), list(words)
+    mode = rest.pop(0) if rest and rest[0] in modes else kimi.settings.replay
     if rest:
         path = _path(rest, "%kimi replay off|auto|only [FILE]")
+        if not path.suffix and not path.exists():
+            raise OptionError(
+                f"{path} is no mode of replay, and no file.", hint="%kimi replay off|auto|only FILE"
+            )
         stage.say(f"{counted(kimi.play(path), 'recording')} of {path} can be replayed.")
-    stage.say(f"Replay is {kimi.settings.replay}.")
+    kimi.settings.replay = mode
+    stage.say(f"Replay is {mode}.")
 
 
 def _own_notebook(kimi: Kimi) -> Path:
