@@ -85,6 +85,9 @@ DAMAGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda v: v["turns"][0].update(parent="c"), "a turn is missing"),  # a circle
     (lambda v: v["turns"][1].update(version=9), "newer kimi_magic"),
     (lambda v: v["turns"][1]["messages"].reverse(), "could not be sent again"),
+    (lambda v: v["turns"][1].update(cell=[]), "it cannot be read"),
+    (lambda v: v["turns"][1].update(prompt=None), "it cannot be read"),
+    (lambda v: v["turns"][1].update(settings={"output_config": 5}), "it cannot be read"),
 ]
 
 

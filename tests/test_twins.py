@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from kimi_magic.conversation import FAILED, Conversation, Turn
+from kimi_magic.conversation import FAILED, Conversation, Exchange, Turn
 from kimi_magic.errors import StoreError
+from kimi_magic.recordings import Library
 from kimi_magic.store import TWIN, Found, read_twins, twin_of
 from kimi_magic.store.sealed import seal
 from kimi_magic.usage import Record
@@ -202,6 +204,18 @@ EDITS = [
     (resealed(lambda whole: whole["turn"]["messages"].pop()), "could not be sent again (messages[1].role"),
     (resealed(lambda whole: whole["turn"].update(messages=["x"])), "This is not a turn of a conversation"),
     (resealed(lambda whole: whole["turn"].update(time="2026-11-30T12:00:00")), "no zone"),
+    (resealed(lambda whole: whole["turn"].update(cell=[])), "cannot be read (TypeError('cell'))"),
+    (resealed(lambda whole: whole["turn"].update(status=[])), "cannot be read (TypeError('status'))"),
+    (resealed(lambda whole: whole["turn"].update(messages=[], status="cut")), "cannot be read"),
+    (resealed(lambda whole: whole["turn"].update(settings={"max_tokens": "x"})), "settings: max_tokens"),
+    (resealed(lambda whole: whole["turn"].update(exchanges=[["x"]])), "not a turn of a conversation"),
+    (
+        resealed(lambda whole: whole["turn"].update(exchanges=[{"request": [], "blocks": 0, "message": {}}])),
+        "cannot be read (TypeError('exchanges'))",
+    ),
+    (resealed(lambda whole: whole.update(conversation=[])), "cannot be read (TypeError('conversation'))"),
+    (resealed(lambda whole: whole.update(usage="x")), "cannot be read (AttributeError("),
+    (resealed(lambda whole: whole.update(system=5)), "cannot be read (TypeError('conversation'))"),
 ]
 
 
@@ -253,6 +267,16 @@ def test_a_cleared_output_leaves_the_rest_in_a_row(tmp_path: Path) -> None:
     )
     middle = story(tmp_path, [turn("a")], [], [turn("c", "b", 2)], [turn("d", "c", 3)])
     assert names(middle) == ["a", "c", "d"]
+
+
+def test_a_miss_near_a_turn_whose_context_is_lost_still_names_it(tmp_path: Path) -> None:
+    recorded = (Exchange("f00", 1, {"id": "m", "stop_reason": "end_turn"}),)
+    found = story(tmp_path, [turn("a")], [], [replace(turn("c", "b", 2), exchanges=recorded)])
+    library = Library()
+    for each in found.turns:
+        library.add_turn(each, "a.ipynb", partial(found.before, each))
+    missed = library.miss({"model": "kimi-k3.1-pro", "messages": [user("?"), user("c")]})
+    assert "(a.ipynb) differs in what came before the prompt, or a setting" in str(missed)
 
 
 def test_a_turn_never_follows_one_that_was_made_after_it(tmp_path: Path) -> None:

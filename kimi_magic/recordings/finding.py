@@ -41,16 +41,19 @@ class Library:
             ),
         )
 
-    def add_turn(self, turn: Turn, source: str, before: Callable[[], Iterable[Json]] | None = None) -> None:
+    def add_turn(
+        self, turn: Turn, source: str, before: Callable[[], Iterable[Json] | None] = lambda: None
+    ) -> None:
         """The replies of a turn. before: gives the messages ahead of it, where they are known."""
         recorded = turn.recorded()
         asked = _asked(turn, len(recorded))
         for number, (found, message) in enumerate(recorded):
 
             def request(number: int = number) -> Json:
-                if before is None or not asked[number]:
+                ahead = before()
+                if ahead is None or not asked[number]:
                     return {}
-                return {**turn.settings, "messages": [*before(), *asked[number]]}
+                return {**turn.settings, "messages": [*ahead, *asked[number]]}
 
             def recording(message: Message = message) -> Recording:
                 return from_message(message, source, simulated=turn.simulated)

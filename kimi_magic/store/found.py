@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..conversation import COMPLETE, Conversation, Turn, sendable
 from ..errors import ConversationError, RequestError
 from ..usage import Record
-from ..wire import Json, Request, user
+from ..wire import Json, Request, TextBlock, ToolResultBlock, content_blocks, user
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,13 @@ class Found:
     problems: tuple[str, ...] = ()
     """What was left out, and why; a line each."""
 
-    def before(self, turn: Turn) -> tuple[Json, ...]:
-        """The messages ahead of one of `turns`, as far as they are known."""
-        for conversation in self.conversations.values():
-            if turn.id in conversation.turns:
-                return conversation.messages(turn.parent or turn.compacts)
-        return ()
+    def before(self, turn: Turn) -> tuple[Json, ...] | None:
+        """The messages ahead of one of `turns`; None where those are lost."""
+        last = turn.parent or turn.compacts
+        if last is None:
+            return ()
+        found = (c for c in self.conversations.values() if last in c.turns)
+        return next((conversation.messages(last) for conversation in found), None)
 
 
 def rooted(turns: Mapping[str, Turn]) -> dict[str, Turn]:
@@ -56,6 +57,7 @@ def check_turn(turn: Turn) -> None:
     """Raise `ConversationError` for a turn from a file that somebody may have written by hand, and that
     no conversation could go on from."""
     try:
+        _check_types(turn)
         sent = tuple(sendable(message) for message in turn.messages)
         if turn.status == COMPLETE:
             Request(messages=(*sent, user("…")), model=turn.model).check(any_model=True)
@@ -63,5 +65,30 @@ def check_turn(turn: Turn) -> None:
             raise ConversationError("its time has no zone.")
     except RequestError as error:
         raise ConversationError(f"its turn could not be sent again ({error.message})") from None
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ConversationError(f"its messages cannot be read ({error!r}).") from None
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ConversationError(f"it cannot be read ({error!r}).") from None
+
+
+_TEXT, _TEXT_OR_NONE = (str,), (str, type(None))
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("id", "status", "prompt", "model"), _TEXT),
+    **dict.fromkeys(("parent", "cell", "effort", "stop_reason", "error", "compacts"), _TEXT_OR_NONE),
+    "simulated": (bool,),
+    "settings": (dict,),
+}
+
+
+def _check_types(turn: Turn) -> None:
+    """Raise TypeError, or what reading raises, for what `Turn.from_json` takes as it comes."""
+    for name, types in _TYPES.items():
+        if not isinstance(getattr(turn, name), types):
+            raise TypeError(name)
+    for name, kind in (("max_tokens", int), ("output_config", dict)):
+        if not isinstance(turn.settings.get(name, kind()), kind):
+            raise TypeError(f"settings: {name}")
+    if not all(isinstance(e.request, str) and isinstance(e.blocks, int) for e in turn.exchanges):
+        raise TypeError("exchanges")
+    turn.recorded()
+    for block in (*content_blocks(turn.messages[0]["content"]), *turn.content):
+        list(block.citations if isinstance(block, TextBlock) else ())
+        list(block.content if isinstance(block, ToolResultBlock) else ())

@@ -140,8 +140,10 @@ def _opened(twin: Any) -> tuple[Json, Turn, list[Record]]:
         whole = parse(twin["turn"])
         turn = Turn.from_json(whole["turn"])
         check_turn(turn)
+        if not all(isinstance(whole.get(key), str | None) for key in ("conversation", "system")):
+            raise TypeError("conversation")
         return {"conversation": None, **whole}, turn, [Record.from_json(r) for r in whole["usage"]]
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ConversationError(f"its turn cannot be read ({error!r}); it was left out.") from None
 
 
