@@ -264,7 +264,10 @@ def test_a_cassette_is_lines_that_a_person_can_read() -> None:
     "line",
     ["{", "[]", "3", "{}", '{"request": 3, "status": 200, "headers": {}, "chunks": []}',
      '{"request": {}, "status": 200, "headers": [], "chunks": [[1]]}',
-     '{"request": {}, "status": 200, "headers": {}, "chunks": [[0, {"base64": "?"}]]}'],
+     '{"request": {}, "status": 200, "headers": {}, "chunks": [[0, {"base64": "?"}]]}',
+     '{"request": {"messages": 5}, "status": 200, "headers": {}, "chunks": []}',
+     '{"request": {"messages": [{"content": null}]}, "status": 200, "headers": {}, "chunks": []}',
+     '{"request": {"output_config": 5}, "status": 200, "headers": {}, "chunks": []}'],
 )  # fmt: skip
 def test_a_line_that_is_no_recording_is_named(line: str) -> None:
     with pytest.raises(ReplayError, match=r"Line 2 of a.jsonl is no recording"):

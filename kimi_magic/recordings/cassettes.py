@@ -105,9 +105,20 @@ def _from_json(value: Json, source: str) -> Recording:
     """Raises KeyError, TypeError or ValueError for what is none."""
     chunks = tuple((float(seconds), _as_bytes(data)) for seconds, data in value["chunks"])
     headers = {str(k): str(v) for k, v in dict(value["headers"]).items() if k in KEPT_HEADERS}
-    if not isinstance(value["request"], dict):
+    if not _is_request(value["request"]):
         raise TypeError("request")
     return Recording(value["request"], chunks, int(value["status"]), headers, source)
+
+
+def _is_request(value: Any) -> bool:
+    """Whether it can be compared with other requests."""
+    if not isinstance(value, dict) or not isinstance(value.get("output_config", {}), dict):
+        return False
+    messages = value.get("messages", [])
+    return isinstance(messages, list) and all(
+        isinstance(message, dict) and isinstance(message.get("content", ""), str | list)
+        for message in messages
+    )
 
 
 def _as_text(data: bytes) -> Any:
