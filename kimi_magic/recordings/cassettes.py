@@ -116,8 +116,7 @@ def _is_request(value: Any) -> bool:
         return False
     messages = value.get("messages", [])
     return isinstance(messages, list) and all(
-        isinstance(message, dict) and isinstance(message.get("content", ""), str | list)
-        for message in messages
+        isinstance(message, dict) and isinstance(message.get("content"), str | list) for message in messages
     )
 
 
