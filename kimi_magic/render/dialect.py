@@ -5,7 +5,8 @@
 - Links that are not http, https or mailto become plain text with the target as a title. Images become
   links, as loading one tells its server who reads what and when.
 - `<br>` breaks the line (models write it in table cells); all other HTML is text.
-- Blocks nested too deeply are shown as text; the parser by itself would drop them.
+- Blocks nested too deeply are shown as text; the parser by itself would drop them. So are the marks of
+  emphasis that is nested too deeply.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .code import code_html
 from .sanitise import safe_url
 
 MAX_DEPTH = 20
-"""Levels of nested blocks; a list counts two, a quote one."""
+"""Levels of nested blocks, where a list counts two and a quote one; and of emphasis inside a block."""
 
 _NOTE = re.compile(r"\[\^([^\s\[\]]{1,64})\]")
 _NOTE_DEFINITION = re.compile(_NOTE.pattern + r":[ \t]*")
@@ -158,7 +159,7 @@ def _dialect(state: StateCore) -> None:
     _mark_note(state.tokens)
     for index, token in enumerate(state.tokens):
         if token.type == "inline":
-            token.children = list(_links(token.children or []))
+            token.children = list(_links(map(_shallow, token.children or [])))
             _task(state.tokens, index)
 
 
@@ -188,6 +189,13 @@ def _task(tokens: list[Token], index: int) -> None:
     children[0].content = children[0].content[3:].lstrip()
     children.insert(0, Token("task", "span", 0, meta={"done": match.group(1) != " "}))
     token.children = children
+
+
+def _shallow(token: Token) -> Token:
+    """Emphasis below the deepest level as the marks that it is written with."""
+    if token.nesting and token.markup and token.level >= MAX_DEPTH and token.tag != "a":
+        return Token("text", "", 0, content=token.markup)
+    return token
 
 
 def _links(children: Iterable[Token]) -> Iterator[Token]:

@@ -105,6 +105,7 @@ class _Writer:
     def __init__(self, fence: str) -> None:
         self.fence = fence
         self.in_table = False
+        self.beside: tuple[str, str] = "", ""  # the text of the nodes before and after an inline one
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> list[str]:
         written = (self._method(node, "block")(node) for node in nodes)
@@ -112,7 +113,9 @@ class _Writer:
 
     def inline(self, nodes: Sequence[SyntaxTreeNode]) -> str:
         text = ""
-        for node in nodes:
+        contents = ["", *(node.content for node in nodes), ""]
+        for node, *beside in zip(nodes, contents, contents[2:], strict=False):
+            self.beside = beside[0], beside[1]
             piece = self._method(node, "inline")(node)
             if piece[:1] in ("`", "$") and text.endswith(piece[0]):
                 text += _HAIR_SPACE  # two code spans or formulas in a row would be read as one
@@ -221,13 +224,14 @@ class _Writer:
         return self._emphasised(node, "~~")
 
     def _emphasised(self, node: SyntaxTreeNode, mark: str) -> str:
+        previous, following = self.beside
         match = _PUNCTUATED.fullmatch(self.inline(node.children))
         assert match is not None
         before, text, after = match.groups()
         if not text:
             return before + after
-        before = before or _gap(node.previous_sibling, -1, text[0], mark)
-        after = after or _gap(node.next_sibling, 0, text[-1], mark)
+        before = before or _gap(previous[-1:], text[0], mark)
+        after = after or _gap(following[:1], text[-1], mark)
         return f"{before}{mark}{text}{mark}{after}"
 
     def inline_link(self, node: SyntaxTreeNode) -> str:
@@ -255,9 +259,9 @@ class _Writer:
 _RULES = {"text-align:left": ":--", "text-align:center": ":-:", "text-align:right": "--:"}
 
 
-def _gap(neighbour: SyntaxTreeNode | None, at: int, edge: str, mark: str) -> str:
+def _gap(neighbour: str, edge: str, mark: str) -> str:
     """What must part emphasis that ends in markup or ASCII punctuation (`edge`) from a CJK letter."""
-    parted = neighbour is None or not neighbour.content or not is_cjk(neighbour.content[at])
+    parted = not neighbour or not is_cjk(neighbour)
     return "" if parted or edge == mark[0] or edge not in string.punctuation else _HAIR_SPACE
 
 

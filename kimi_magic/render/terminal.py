@@ -18,9 +18,11 @@ RESET = "\x1b[0m"
 BOLD, DIM = "1", "2"
 CODE = "36"
 
-_START = re.compile(r"[ ]{0,3}(?:#{1,6}(?=[ \t])|`{3,}|~{3,}|>)?")
-_UNSURE = re.compile(r"[ ]{0,3}(?:#{0,7}|`*|~*)")
-_PIECE = re.compile(r"`+|\*+|[^`*\n]+|\n")
+_START = re.compile(r"[ ]{0,3}(?:#{1,6}(?=[ \t])|`{3,64}|~{3,64}|>)?")
+_UNSURE = re.compile(r"[ ]{0,3}(?:#{0,7}|`{0,63}|~{0,63})")
+_PIECE = re.compile(r"`{1,64}|\*{1,64}|[^`*\n]+|\n")
+_LONGEST = 64
+"""Marks in a row; no more of them are held back."""
 
 
 class Terminal:
@@ -101,7 +103,7 @@ class Terminal:
         if piece == "\n":
             self._begins = True
             self._write(piece, self.style, out)
-        elif piece[0] in "`*" and end == len(text) and not final:
+        elif piece[0] in "`*" and len(piece) < _LONGEST and end == len(text) and not final:
             return None
         else:
             self._write(piece, self._line or self._inline(piece, text[end : end + 1]), out)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kimi_magic.render import Incremental, render_markdown, safe_markdown
+from kimi_magic.render import Incremental, Terminal, render_markdown, safe_markdown
 
 SHAPES = {
     "brackets": lambda n: "[" * n,
@@ -12,6 +12,8 @@ SHAPES = {
     "images in images": lambda n: "![" * (n // 2),
     "stars": lambda n: "*a **a " * (n // 7),
     "stars and underscores": lambda n: "*_" * (n // 2),
+    "emphasis in emphasis": lambda n: "*a _b " * (n // 11) + "c_ d* " * (n // 11),
+    "emphasis beside emphasis": lambda n: "a**b**" * (n // 6),
     "backticks of all lengths": lambda n: "".join("`" * (i % 100) + "a" for i in range(n // 50)),
     "angles": lambda n: "<a" * (n // 2),
     "dollars": lambda n: "$a " * (n // 3),
@@ -44,7 +46,10 @@ def test_twice_as_long_is_twice_the_work(shape):
     assert _work(make(5_000)) < 3.2 * _work(make(2_500)) + 2_000
 
 
-@pytest.mark.parametrize("shape", ["quotes", "lists in lists", "dollars", "a link of brackets"])
+LONG = ["quotes", "lists in lists", "dollars", "a link of brackets", "emphasis in emphasis"]
+
+
+@pytest.mark.parametrize("shape", [*LONG, "emphasis beside emphasis"])
 def test_two_hundred_thousand_characters_come_to_an_end(shape):
     text = SHAPES[shape](200_000)
     assert render_markdown(text)
@@ -56,6 +61,18 @@ def test_the_depth_of_elements_is_bounded():
     stream.feed("> - " * 2_000 + "a")
     assert stream.html().count("<blockquote>") < 40
     assert stream.html().count("&gt;") > 1_900  # nothing is lost
+    html = render_markdown(SHAPES["emphasis in emphasis"](20_000))
+    assert html.count("<em>") == html.count("</em>") == 20
+    assert html.count("*") + html.count("_") > 7_000
+
+
+def test_a_terminal_holds_back_no_endless_run_of_marks():
+    for mark in "*`~":
+        terminal, written = Terminal(), 0
+        for count in range(1_000):
+            written += terminal.feed(mark).count(mark)
+            assert count - written < 64
+        assert written + terminal.close().count(mark) == 1_000
 
 
 def _work(text):
