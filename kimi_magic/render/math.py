@@ -54,6 +54,8 @@ _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _WORD = re.compile(r"[A-Za-z]{3}")
 _TEX = re.compile(r"[\\^_={}]")
 _PUNCTUATION = " \t.,;:，。；："
+_ENDS = ")}）」』》】”’，。、；：？！"
+_QUOTES = "\"'“‘「『《（【"
 
 
 def math_plugin(md: MarkdownIt) -> None:
@@ -109,6 +111,9 @@ def _opener(src: str, pos: int, limit: int) -> tuple[str, str]:
 
 def _push_block(state: StateBlock, start: int, end: int, opener: str, closer: str) -> None:
     source, rest, line = _collect(state, start, end, opener, closer)
+    if rest is None and opener == "$$" and source.partition("\n")[0].strip() != "$$":
+        _push_paragraph(state, source, [start, line])  # `$$` is also a shell's own number
+        return
     token = state.push("math_block", "div", 0)
     token.block, token.map = True, [start, line]
     token.meta = {"display": True, "closed": rest is not None}
@@ -120,11 +125,16 @@ def _push_block(state: StateBlock, start: int, end: int, opener: str, closer: st
         token.content = _with_mark(token.content, mark, opener)
         rest = ""
     if rest.strip():
-        state.push("paragraph_open", "p", 1)
-        inline = state.push("inline", "", 0)
-        inline.content, inline.children = rest.strip(), []
-        state.push("paragraph_close", "p", -1)
+        _push_paragraph(state, rest.strip())
     state.line = line
+
+
+def _push_paragraph(state: StateBlock, text: str, lines: list[int] | None = None) -> None:
+    state.push("paragraph_open", "p", 1).map = lines
+    inline = state.push("inline", "", 0)
+    inline.content, inline.children = text, []
+    state.push("paragraph_close", "p", -1)
+    state.line = lines[1] if lines else state.line
 
 
 def _with_mark(tex: str, mark: str, opener: str) -> str:
@@ -199,10 +209,13 @@ def _dollars(src: str, pos: int, limit: int) -> tuple[int, int, int]:
     stop = _next_dollar(src, start, limit)
     if stop < 0 or "`" in src[start:stop]:
         return _NONE
+    before, after = src[max(0, pos - 1) : pos], src[stop + width : stop + width + 1]
+    if after == "$" or (before == "$" and src[max(0, pos - 2)] != "\\"):  # `$$$` says how dear a place is
+        return _NONE
     if width == 2:
         return (start, stop, stop + 2) if src.startswith("$$", stop, limit) else _NONE
-    before, after = src[pos - 1 : pos], src[stop + 1 : stop + 2]
-    if not _opens(before, src[start]) or not _closes(src[start:stop], after):
+    content = src[start:stop]
+    if not _opens(before, content[0]) or not _closes(content, after) or _is_torn(before, content, after):
         return _NONE
     return start, stop, stop + 1
 
@@ -229,11 +242,26 @@ def _opens(before: str, first: str) -> bool:
 
 def _closes(content: str, after: str) -> bool:
     """No space before the closer, no digit after it, no name that runs on (`$HOME/bin:$PATH`, `$ab$c`)."""
-    if content[-1:] in " \t\n" or after.isdigit() or after == "$" or _is_money(content):
+    if content[-1:] in " \t\n" or after.isdigit() or _is_money(content):
         return False
-    if after.isascii() and (after.isalpha() or after in ("_", "{")):
-        return content[-1] not in ":/=,;+-.@" and not _SHELL_NAME.fullmatch(content)
+    if after.isascii() and (after.isalpha() or after in ("_", "(")):
+        return content[-1] not in ":/=,;+-.@<>&~" and not _SHELL_NAME.fullmatch(content)
     return True
+
+
+def _is_torn(before: str, content: str, after: str) -> bool:
+    """Both dollars stand in brackets or quotes of their own: `cost ($), price ($)`, `"$A" "$B"`, `${A}_${B}`,
+    `f($a) + g($b)`."""
+    if content[0] in _ENDS or (content[-1] in "([{" and content[-2:-1] != "\\"):
+        return True
+    if after == "{" or (content[0] == after == "("):
+        return True
+    return (
+        before != ""
+        and before in _QUOTES
+        and content[-1] in _QUOTES
+        and (content[-1] == before or content[-2:-1] == " ")
+    )
 
 
 def _is_money(content: str) -> bool:
