@@ -26,7 +26,7 @@ _LETTERS = (
     "\u309d-\u309f\u30a1-\u30fa\u30fc-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb"
     "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc\U00020000-\U0003fffd"
 )
-_CJK = f"[{_LETTERS}\u3000-\u303f\u3040-\u33ff\ufe30-\ufe4f\uff00-\uffef]"
+_CJK = f"[{_LETTERS}\u3000-\u303f\u3040-\u33ff\ufe30-\ufe6b\uff00-\uffef]"
 _URL = (
     rf"[Hh][Tt][Tt][Pp][Ss]?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%@:-]+)"
     rf"(?:[/?#](?:[A-Za-z0-9\-._~%!&'()+,;=:@/?#$]|(?<=[/?#=&_%{_LETTERS}-])[{_LETTERS}])*)?"

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from .cjk import is_cjk
 from .code import language
 from .markdown import parse
 from .math import typesettable
@@ -113,7 +113,7 @@ class _Writer:
 
     def inline(self, nodes: Sequence[SyntaxTreeNode]) -> str:
         text = ""
-        contents = ["", *(node.content for node in nodes), ""]
+        contents = ["", *(node.content if node.type == "text" else "" for node in nodes), ""]
         for node, *beside in zip(nodes, contents, contents[2:], strict=False):
             self.beside = beside[0], beside[1]
             piece = self._method(node, "inline")(node)
@@ -230,8 +230,8 @@ class _Writer:
         before, text, after = match.groups()
         if not text:
             return before + after
-        before = before or _gap(previous[-1:], text[0], mark)
-        after = after or _gap(following[:1], text[-1], mark)
+        before = before or _gap(previous[-1:], text.lstrip("*~")[:1])
+        after = after or _gap(following[:1], text.rstrip("*~")[-1:])
         return f"{before}{mark}{text}{mark}{after}"
 
     def inline_link(self, node: SyntaxTreeNode) -> str:
@@ -259,10 +259,14 @@ class _Writer:
 _RULES = {"text-align:left": ":--", "text-align:center": ":-:", "text-align:right": "--:"}
 
 
-def _gap(neighbour: str, edge: str, mark: str) -> str:
-    """What must part emphasis that ends in markup or ASCII punctuation (`edge`) from a CJK letter."""
-    parted = not neighbour or not is_cjk(neighbour)
-    return "" if parted or edge == mark[0] or edge not in string.punctuation else _HAIR_SPACE
+def _gap(neighbour: str, edge: str) -> str:
+    """What must part emphasis that ends in a punctuation mark or a symbol (`edge`) from a letter."""
+    is_mark = edge != "" and unicodedata.category(edge)[0] in "PS"
+    return _HAIR_SPACE if is_mark and neighbour and not _is_border(neighbour) else ""
+
+
+def _is_border(char: str) -> bool:
+    return char.isspace() or char in string.punctuation or unicodedata.category(char).startswith("P")
 
 
 def _start_escaped(match: re.Match[str]) -> str:

@@ -28,10 +28,25 @@ def test_a_plain_commonmark_reader_sees_the_same_emphasis_beside_full_width_punc
         assert seen.count("<em>") == html.count("<em>"), source
 
 
+MARKS = "，。、；：？！（）【】《》〈〉「」『』…—·～￥％＋－＝＊＆＃＠｛｝［］〔〕〖〗｜＼／﹏﹑﹔﹖﹗・〝〞｡｢｣､"
+
+
+@pytest.mark.parametrize("mark", ["**", "*", "***", "~~"])
+def test_emphasis_beside_any_full_width_mark_is_emphasis_to_every_reader(mark):
+    for p in MARKS:
+        for inside in (f"中{p}", f"{p}中", f"{p}中{p}", f"`c`{p}", f"[l](https://a.cn){p}", f"$x${p}"):
+            source = f"前{mark}{inside}{mark}后"
+            for html in (render_markdown(source), READER.render(safe_markdown(source))):
+                assert mark[0] not in text_of(html).replace("$", ""), source
+                assert "<em>" in html or "<strong>" in html or "<s>" in html, source
+
+
 @pytest.mark.parametrize(
     ("source", "markdown"),
     [
         ("**提醒：**今晚", "**提醒**：今晚\n"),
+        ("**`pip`**，好", "**`pip`**，好\n"),
+        ("前***`pip`***后", "前\u200a***`pip`***\u200a后\n"),
         ("用**`pip`**装", "用\u200a**`pip`**\u200a装\n"),
         ("***重点！***请看***这里***吧", "***重点***！请看***这里***吧\n"),
         (r"\(a_1\) and $5", "$a_1$ and \\$5\n"),
