@@ -23,7 +23,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from .code import code_html
-from .sanitise import safe_url
+from .sanitise import clean, safe_url
 
 MAX_DEPTH = 20
 """Levels of nested blocks, where a list counts two and a quote one; and of emphasis inside a block."""
@@ -159,7 +159,7 @@ def _dialect(state: StateCore) -> None:
     _mark_note(state.tokens)
     for index, token in enumerate(state.tokens):
         if token.type == "inline":
-            token.children = list(_links(map(_shallow, token.children or [])))
+            token.children = [_inert(child) for child in _links(token.children or [])]
             _task(state.tokens, index)
 
 
@@ -191,10 +191,14 @@ def _task(tokens: list[Token], index: int) -> None:
     token.children = children
 
 
-def _shallow(token: Token) -> Token:
-    """Emphasis below the deepest level as the marks that it is written with."""
+def _inert(token: Token) -> Token:
+    """Clean again, as character references and `%` in a bare address are decoded by now; and emphasis
+    below the deepest level as the marks that it is written with."""
     if token.nesting and token.markup and token.level >= MAX_DEPTH and token.tag != "a":
         return Token("text", "", 0, content=token.markup)
+    token.content = clean(token.content)
+    if "title" in token.attrs:
+        token.attrs["title"] = clean(str(token.attrs["title"]))
     return token
 
 

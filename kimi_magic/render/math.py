@@ -45,7 +45,8 @@ _STANDS_ALONE = re.compile(rf"\s*\\begin\{{{_DISPLAY}\}}")
 _FORBIDDEN = re.compile(
     r"\\(?:href|url|require|autoload|html\w*|data|class|cssId|style|bbox|unicode|mmlToken|mathtip|texttip|toggle"
     r"|[gex]?def|let|futurelet|global|long|newcommand|renewcommand|providecommand|newenvironment|renewenvironment"
-    r"|DeclareMathOperator|DeclarePairedDelimiters?\w*|newtagform|usetagform|special|catcode|csname|input|include"
+    r"|Declare\w+|definecolor|Newextarrow|newcolumntype|mathtoolsset|setOptions|mathchardef|newtagform|usetagform"
+    r"|(?:eq|auto)?ref|char|special|catcode|csname|input|include"
     r"|includegraphics|write|openout|read|loop|repeat|everymath|textmacros|breakAlign|FormInput)(?![A-Za-z])"
 )
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")

@@ -20,6 +20,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
+from urllib.parse import unquote
 
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
@@ -34,7 +35,7 @@ _SPECIAL = re.compile(
     r"[\\<`*$~]|&(?=[#A-Za-z])|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]|$)|!(?=\[|$)|\[(?=\^)", re.MULTILINE
 )
 _LINE_START = re.compile(r"^([#+=>|:-]|\d{1,9}(?=[.)]))", re.MULTILINE)
-_MARKUP_IN_TEX = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
+_MARKUP_IN_TEX = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)")
 _FULL_STOPS = "：，。！？；、…—·（）“”‘’「」『』《》〈〉【】"
 _PUNCTUATED = re.compile(rf"([{_FULL_STOPS}]*)(.*?)([{_FULL_STOPS}]*)", re.DOTALL)
 _HAIR_SPACE = "\u200a"
@@ -239,7 +240,8 @@ class _Writer:
         if node.tag != "a":
             return text
         href = "".join(_IN_URL.get(char, char) for char in str(node.attrs["href"]))
-        if node.info == "auto" and href.lower().startswith("http"):
+        shown = unquote(href)  # as some renderers show a bare address
+        if node.info == "auto" and href.lower().startswith("http") and clean(shown) == shown:
             return f"<{href}>"
         return f"[{text}]({href.replace('&', '&amp;')})"
 
@@ -280,5 +282,5 @@ def _must_be_code(tex: str) -> bool:
 
 
 def _inert(tex: str) -> str:
-    """`tex` with a space where a renderer that knows no math would see a tag or a link."""
+    """`tex` with a space where a renderer that knows no math would see a tag, a link, a reference."""
     return _MARKUP_IN_TEX.sub(lambda match: match.group() + " ", tex)

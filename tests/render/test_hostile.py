@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kimi_magic.render import Incremental, Terminal, plain_text, render_markdown, safe_markdown
+from kimi_magic.render import Incremental, Terminal, one_line, plain_text, render_markdown, safe_markdown
 from kimi_magic.render.sanitise import safe_url, sanitise
 from kimi_magic.render.source import code_span, escape_text
 
@@ -86,6 +86,7 @@ def test_safe_markdown_of_safe_markdown_says_the_same(text):
 def test_plain_text_and_terminal_obey_nothing(title):
     source = HOSTILE[title]
     assert not FORBIDDEN.search(plain_text(source))
+    assert not FORBIDDEN.search(one_line(source))
     for color in (True, False):
         terminal = Terminal(color=color)
         out = "".join(terminal.feed(char) for char in source) + terminal.close()
