@@ -41,12 +41,14 @@ WRAPPER_CLASS = f"kimi {_PAGE_CLASS}"
 """As wide as text is read, and with the rules of the style sheet."""
 
 _RULES = """
-.kimi { max-width: 60em; padding-right: 0 }
+.kimi { max-width: 60em; padding-right: 0; overflow-wrap: break-word }
 .jupyter-widgets .kimi { padding-right: 20px }
 .kimi table { margin-left: 0; margin-right: 0 }
+.kimi .kimi-table table th, .kimi .kimi-table table td { text-align: left }
 .kimi summary:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px }
 .kimi .kimi-text > :first-child { margin-top: 0 }
-.kimi div.mathjax_process { margin: 1em 0 }
+.kimi div.mathjax_process { margin: 1em 0; overflow-x: auto; overflow-y: hidden }
+.kimi div.mathjax_process > mjx-container[display] { margin: 0; padding: .1em 0 }
 .kimi section { overflow-x: auto; overflow-y: hidden }
 .kimi pre.kimi-code { background: rgba(128,128,128,.08); border: 1px solid rgba(128,128,128,.25);
   border-radius: 6px; line-height: 1.45; margin: .2em 0 1em; overflow-x: auto; padding: .6em .9em }

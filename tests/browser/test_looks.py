@@ -84,6 +84,36 @@ def test_a_reply_that_streams(front: FrontEnd) -> None:
     picture(front, "interrupted", 900)
 
 
+WIDE = r"""from IPython.display import HTML
+from kimi_magic.render import render_markdown
+from kimi_magic.render.style import wrapped
+wide = " + ".join(f"x_{{{n}}}" for n in range(80))
+table = "| " + "word | " * 40
+HTML(wrapped(render_markdown(f'''{"word" * 99} `{"code" * 99}` https://a.cn/{"x" * 400}
+
+$$
+{wide}
+$$
+
+{table}
+{"|-" * 40}|
+{table}
+
+    {"code" * 99}
+''')))"""
+
+
+def test_long_words_and_wide_formulas_tables_and_code_stay_in_their_column(front: FrontEnd) -> None:
+    front.open([WIDE])
+    front.run(0)
+    front.output(0).locator("mjx-container").first.wait_for()
+    for width in SIZES.values():
+        front.page.set_viewport_size({"width": width, "height": 900})
+        column = front.output(0).locator(".kimi")
+        assert column.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+    assert front.output(0).locator("td").first.evaluate("e => getComputedStyle(e).textAlign") == "left"
+
+
 @pytest.mark.parametrize("name", ["quickstart", "research"])
 def test_a_shipped_notebook_runs_from_top_to_bottom(front: FrontEnd, name: str) -> None:
     shutil.copyfile(ROOT / "notebooks" / f"{name}.ipynb", front.server.notebooks / f"{name}.ipynb")
