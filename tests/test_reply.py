@@ -363,6 +363,8 @@ def test_the_footer_is_one_line_with_usage_and_request_id_behind_it() -> None:
     assert "340 out (300 thinking) · $0.0021" in words(line)
     assert "req_1" in table
     assert table.count('<th scope="row"') == table.count("<tr>") > 5
+    assert "of it thinking" in table
+    assert "written to cache" not in table  # which the server did not tell
 
 
 @pytest.mark.parametrize(

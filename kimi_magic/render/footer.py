@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
+from ..counts import counted
 from ..usage import Price, Record, has_unpriced_searches, money, totals
 from ..wire import EFFORTS
 from .sanitise import clean
@@ -37,7 +39,7 @@ def footer(records: tuple[Record, ...], price: Price | None, took: float | None 
         thinking = f" ({sums.thinking:,} thinking)" if sums.thinking else ""
         parts.append(f"{sums.output:,} out{thinking}")
     if sums.searches:
-        parts.append(f"{sums.searches} search{'es' * (sums.searches > 1)}")
+        parts.append(counted(sums.searches, "search", "searches"))
     parts.append(_cost(records, price))
     if last.attempts > 1:
         parts.append(f"attempt {last.attempts}")
@@ -111,24 +113,26 @@ def _cost(records: tuple[Record, ...], price: Price | None) -> str:
 
 def details(records: tuple[Record, ...]) -> list[tuple[str, str]]:
     """Names and values of the table behind the line, for the last request and the turn's sums."""
-    last, sums = records[-1], totals(records)
+    last = records[-1]
     rows = [
         ("request id", last.request_id),
         ("sent", last.time.isoformat(sep=" ", timespec="seconds")),
-        ("requests", str(sums.requests)),
-        ("input, not cached", _count(sums.input)),
-        ("read from cache", _count(sums.cache_read)),
-        ("written to cache", _count(sums.cache_write)),
-        ("output", _count(sums.output)),
-        ("of it thinking", _count(sums.thinking)),
+        ("requests", str(len(records))),
+        ("input, not cached", known_sum(records, "input")),
+        ("read from cache", known_sum(records, "cache_read")),
+        ("written to cache", known_sum(records, "cache_write_5m", "cache_write_1h")),
+        ("output", known_sum(records, "output")),
+        ("of it thinking", known_sum(records, "thinking")),
         ("tokens a second", str(last.tokens_per_second) if last.tokens_per_second else None),
         ("stop reason", last.stop_reason),
     ]
     return [(name, value) for name, value in rows if value]
 
 
-def _count(number: int) -> str:
-    return f"{number:,}"
+def known_sum(records: Iterable[Record], *names: str) -> str:
+    """What is known of these counts, summed up; empty where nothing is."""
+    counts = [count for r in records for name in names if (count := getattr(r, name)) is not None]
+    return f"{sum(counts):,}" if counts else ""
 
 
 def seconds(value: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from ..counts import counted
 from ..usage import Price, Record
 from ..wire import Block
 from . import style
@@ -161,8 +162,7 @@ def search_html(search: Search, *, runs: bool = False) -> str:
 
 def _search_line(search: Search, *, runs: bool = False) -> str:
     """What was searched for, and what came of it, in a line."""
-    count = len(search.results)
-    found = f"{count} result{'s' * (count != 1)}" if count else "nothing found"
+    found = counted(len(search.results), "result") if search.results else "nothing found"
     if search.error:
         found = f"failed: {search.error}"
     elif not search.ended:

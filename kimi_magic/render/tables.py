@@ -52,7 +52,7 @@ def _style(values: Sequence[str]) -> str:
 
 
 SHORT = 24
-_NUMERIC = re.compile(r"[$€¥]?[\d,.]+( s| min \d+ s|%| [A-Z]{3})?|\?|")
+_NUMERIC = re.compile(r"[$€¥]?[\d,.]+( s| min \d+ s|%| [A-Z]{3})?( \+ \?)?|\?|")
 """An amount with its unit, or a gap."""
 
 

@@ -27,7 +27,7 @@ from ..usage import (
     saved_by_cache,
     totals,
 )
-from .footer import seconds
+from .footer import known_sum, seconds
 from .tables import Rows, table_html, table_text
 
 if TYPE_CHECKING:
@@ -118,20 +118,14 @@ def _sums(records: Sequence[Record], *, lacks: bool) -> dict[str, str]:
     return {
         "requests": f"{t.requests:,}",
         "in": added([record.input for record in records]),
-        "cache read": _known(records, "cache_read"),
-        "cache write": _known(records, "cache_write_5m", "cache_write_1h"),
+        "cache read": known_sum(records, "cache_read"),
+        "cache write": known_sum(records, "cache_write_5m", "cache_write_1h"),
         "hit rate": _percent(t.cache_hit_rate),
         "out": added([record.output for record in records]),
-        "thinking": _known(records, "thinking"),
+        "thinking": known_sum(records, "thinking"),
         "searches": f"{t.searches:,}" if t.searches else "",
         "cost": "?" if t.unknown == t.requests else cost,
     }
-
-
-def _known(records: Iterable[Record], *names: str) -> str:
-    """What is known of these counts, summed up."""
-    counts = [count for r in records for name in names if (count := getattr(r, name)) is not None]
-    return f"{sum(counts):,}" if counts else ""
 
 
 def _row(record: Record, *, lacks: bool) -> dict[str, str]:
