@@ -1,7 +1,7 @@
 """Values → what a reader sees: HTML, markdown, plain text, terminal text. Pure, and escaped once.
 
 sanitise            what may pass, and what is cleaned away
-markdown            a text, whole or while it streams (with math, cjk, dialect, code)
+markdown            a text, whole or while it streams (with math, tex, cjk, dialect, code)
 source, terminal    a text for exporters, and for terminals
 pieces              a reply's blocks as the pieces that one sees
 calls, data, images a tool call, a structured reply, and images

@@ -9,9 +9,8 @@ A markdown-it plugin with three promises:
 - Every scan is linear: an opener looks only as far as the next delimiter, or is known in advance
   to have none.
 
-What leaves here is TeX between `\(…\)` or `\[…\]`, in an element that MathJax processes. A formula
-with a macro that reaches outside typesetting (links, HTML, definitions that outlive the formula)
-is shown as its source instead.
+What leaves here is TeX between `\(…\)` or `\[…\]`, in an element that MathJax processes, where `tex`
+lets it.
 """
 
 from __future__ import annotations
@@ -29,28 +28,14 @@ from markdown_it.token import Token
 
 from .cjk import is_cjk
 from .code import code_html
+from .tex import DISPLAY, stands_alone, typesettable, without_comments, without_labels
 
 PROCESS = "mathjax_process tex2jax_process"
 """The classes that let MathJax into an element, below a wrapper with `mathjax_ignore tex2jax_ignore`."""
 
-MAX_FORMULA = 10_000
-"""Characters; a longer formula is shown as its source."""
-
-_DISPLAY = r"(?:equation|align|alignat|gather|multline|eqnarray|flalign)\*?"
 _BEGIN = re.compile(
-    rf"\\begin\{{({_DISPLAY}|aligned|alignedat|gathered|split|array|[dr]?cases|smallmatrix|[bBpvV]?matrix\*?|CD)\}}"
+    rf"\\begin\{{({DISPLAY}|aligned|alignedat|gathered|split|array|[dr]?cases|smallmatrix|[bBpvV]?matrix\*?|CD)\}}"
 )
-_STANDS_ALONE = re.compile(rf"\s*\\begin\{{{_DISPLAY}\}}")
-
-_FORBIDDEN = re.compile(
-    r"\\(?:href|url|require|autoload|html\w*|data|class|cssId|style|bbox|unicode|mmlToken|mathtip|texttip|toggle"
-    r"|[gex]?def|let|futurelet|global|long|newcommand|renewcommand|providecommand|newenvironment|renewenvironment"
-    r"|Declare\w+|definecolor|Newextarrow|newcolumntype|mathtoolsset|setOptions|mathchardef|newtagform|usetagform"
-    r"|(?:eq|auto)?ref|char|special|catcode|csname|input|include"
-    r"|includegraphics|write|openout|read|loop|repeat|everymath|textmacros|breakAlign|FormInput)(?![A-Za-z])"
-)
-_LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
-
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _WORD = re.compile(r"[A-Za-z]{3}")
 _TEX = re.compile(r"[\\^_={}]")
@@ -70,16 +55,6 @@ def math_plugin(md: MarkdownIt) -> None:
     md.inline.ruler.before("escape", "math_inline", _inline)
     md.add_render_rule("math_block", _render_block)
     md.add_render_rule("math_inline", _render_inline)
-
-
-def typesettable(tex: str) -> bool:
-    """Whether a formula may go to MathJax: not endless, and no macro that reaches outside it."""
-    return len(tex) <= MAX_FORMULA and not _FORBIDDEN.search(tex)
-
-
-def stands_alone(tex: str) -> bool:
-    r"""Whether `tex` is an environment that must not stand between `\[` and `\]`."""
-    return _STANDS_ALONE.match(tex) is not None
 
 
 # --- blocks -------------------------------------------------------------------------------------
@@ -122,6 +97,8 @@ def _push_block(state: StateBlock, start: int, end: int, opener: str, closer: st
     rest = rest or ""
     if token.meta["closed"] and not opener.startswith(r"\begin"):
         token.content = source[len(opener) : -len(closer)]
+    if token.meta["closed"]:
+        token.content = without_comments(token.content, inline=False)
     if mark := rest.strip() if not rest.strip(_PUNCTUATION) else "":
         token.content = _with_mark(token.content, mark, opener)
         rest = ""
@@ -179,7 +156,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         token = state.push("math_inline", "span", 0)
-        token.content = src[start:stop]
+        token.content = without_comments(src[start:stop], inline=True)
         token.meta = {"display": src[pos : pos + 2] in (r"\[", "$$"), "closed": True}
     state.pos = end
     return True
@@ -278,7 +255,7 @@ def formula_html(tex: str, *, display: bool, tag: str = "span") -> str:
     """TeX in the delimiters that every MathJax set-up knows, or its source where it must not run."""
     if not typesettable(tex):
         return f"<code>{escape(tex)}</code>"
-    tex = escape(_LABEL.sub("", tex))  # a label set twice is an error, and an output is typeset often
+    tex = escape(without_labels(tex))
     if not display:
         tex = rf"\({tex}\)"
     elif not stands_alone(tex):

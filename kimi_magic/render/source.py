@@ -27,14 +27,16 @@ from markdown_it.tree import SyntaxTreeNode
 
 from .code import language
 from .markdown import parse
-from .math import typesettable
 from .sanitise import clean
+from .tex import stands_alone, typesettable
 
 _ESCAPED = {"\\": "&#92;", "[": "&#91;", "<": "&lt;", "`": "&#96;", "*": r"\*", "$": r"\$", "~": r"\~"}
 _SPECIAL = re.compile(
-    r"[\\<`*$~]|&(?=[#A-Za-z])|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]|$)|!(?=\[|$)|\[(?=\^)", re.MULTILINE
+    r"[\\<`*$~]|&(?=[#A-Za-z])|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]|$)|!(?=\[|$)|\[(?=\^)"
+    r"|\^(?=\[|[^\s^]+\^)",
+    re.MULTILINE,
 )
-_LINE_START = re.compile(r"^([#+=>|:-]|\d{1,9}(?=[.)]))", re.MULTILINE)
+_LINE_START = re.compile(r"^([#+=>|:%-]|\d{1,9}(?=[.)]))", re.MULTILINE)
 _MARKUP_IN_TEX = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)")
 _FULL_STOPS = "：，。！？；、…—·（）“”‘’「」『』《》〈〉【】"
 _PUNCTUATED = re.compile(rf"([{_FULL_STOPS}]*)(.*?)([{_FULL_STOPS}]*)", re.DOTALL)
@@ -120,6 +122,8 @@ class _Writer:
             piece = self._method(node, "inline")(node)
             if piece[:1] in ("`", "$") and text.endswith(piece[0]):
                 text += _HAIR_SPACE  # two code spans or formulas in a row would be read as one
+            if piece[:1] == "{" and text[-1:] in ("`", ")", ">", "]"):
+                text += "\\"  # attributes to pandoc: `…`{=latex} goes into LaTeX as it is
             text += piece
         return text
 
@@ -158,6 +162,8 @@ class _Writer:
         tex = node.content.strip()
         if not node.meta["closed"] or _must_be_code(tex):
             return self._fenced(tex, "latex")
+        if stands_alone(tex):  # LaTeX has no displayed environment between `$$` and `$$`
+            return _inert(tex)
         return f"$$\n{_inert(tex)}\n$$" if tex else ""
 
     def block_blockquote(self, node: SyntaxTreeNode) -> str:

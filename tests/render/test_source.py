@@ -1,9 +1,13 @@
 """`text/markdown` for exporters: it says what the reply says, to any reader."""
 
+import re
+import shutil
+
 import pytest
 from allowlist import text_of
 from cases import COMMONMARK, read
 from markdown_it import MarkdownIt
+from nbconvert.filters.markdown import markdown2latex
 
 from kimi_magic.render import one_line, plain_text, render_markdown, safe_markdown
 
@@ -51,6 +55,10 @@ def test_emphasis_beside_any_full_width_mark_is_emphasis_to_every_reader(mark):
         ("***重点！***请看***这里***吧", "***重点***！请看***这里***吧\n"),
         (r"\(a_1\) and $5", "$a_1$ and \\$5\n"),
         ("\\[\nx\n\\]", "$$\nx\n$$\n"),
+        ("\\[\\begin{align}\nx\n\\end{align}\\]", "\\begin{align}\nx\n\\end{align}\n"),
+        ("`a`{=latex}", "`a`\\{=latex}\n"),
+        ("% a\nx^2^ ^[b] c", "\\% a\nx\\^2^ \\^[b] c\n"),
+        ("\\begin{cases}x\\end{cases}", "$$\n\\begin{cases}x\\end{cases}\n$$\n"),
         ("$a<b$", "$a< b$\n"),
         ("a <b> & &amp; c", "a &lt;b> & & c\n"),
         ("![x](https://a.cn/b.png)", "[x](https://a.cn/b.png)\n"),
@@ -70,6 +78,24 @@ def test_emphasis_beside_any_full_width_mark_is_emphasis_to_every_reader(mark):
 )
 def test_it_is_written_like_this(source, markdown):
     assert safe_markdown(source) == markdown
+
+
+INTO_LATEX = [
+    r"`\input{x}`{=latex} **`\input{x}`**{=latex}",
+    "```{=latex}\n\\input{x}\n```",
+    r"$\input{x}$ $^^5cinput{x}$ $\openin5=x$ $\verbatiminput{x}$ \(\end{document}\) $}\input{x}$",
+    r"\begin{align}a\end{align}\input{x}",
+    r"\input{x} \newcommand{\input}{x} &#92;input{x} [\input{x}](https://a.cn/\input{x})",
+]
+
+
+def test_nothing_but_formulas_becomes_latex_to_a_reader_that_writes_it() -> None:
+    if shutil.which("pandoc") is None:
+        pytest.skip("pandoc is not installed")
+    latex = markdown2latex(safe_markdown("\n\n".join(INTO_LATEX)))
+    shown = re.sub(r"\\begin{verbatim}.*?\\end{verbatim}", "", latex, flags=re.DOTALL)
+    for macro in ("input", "openin", "verbatiminput", "newcommand", "end{document}"):
+        assert f"\\{macro}" not in shown
 
 
 def test_all_fences_are_longer_than_any_run_of_backticks_in_code():
