@@ -276,6 +276,7 @@ def test_what_can_be_folded_links_tables_and_images_have_names(shown: Any, name:
     page = Page(shown(name)["text/html"])
     assert page.all("details")
     assert page.first.count(("details", "summary")) == len(page.all("details"))
+    assert all("display:list-item" in str(a["style"]) for a, _ in page.all("summary"))  # with its triangle
     for tag in ("summary", "a", "th"):
         assert [words for _, words in page.all(tag) if not words.strip()] == []
     assert all(attributes.get("alt") for attributes, _ in page.all("img"))

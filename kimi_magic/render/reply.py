@@ -196,7 +196,7 @@ def ending_html(view: ReplyView) -> str:
             for name, value in details(view.records)
         )
         out.append(
-            f'<details class="kimi-footer" style="{style.FOOTER}"><summary style="cursor:pointer">'
+            f'<details class="kimi-footer" style="{style.FOOTER}"><summary style="{style.FOLDED}">'
             f"{escape(clean(view.line))}</summary><table>{rows}</table></details>"
         )
     return "".join(out)

@@ -12,7 +12,9 @@ from .code import STYLE
 
 LINE = "1px solid rgba(128,128,128,.35)"
 BOX = f"border:{LINE};border-radius:6px;padding:.35em .8em;margin:.3em 0 .7em"
-SUMMARY = "cursor:pointer;opacity:.75"
+FOLDED = "cursor:pointer;display:list-item"
+"""Of a summary, with its triangle also where a page takes it away (nbconvert's classic template)."""
+SUMMARY = f"{FOLDED};opacity:.75"
 QUIET = "opacity:.65;font-size:90%"
 RUNNING = "white-space:pre-wrap;overflow-wrap:anywhere;opacity:.8"
 THINKING = f"{RUNNING};margin:.5em 0 .2em;max-height:24em;overflow-y:auto"
