@@ -393,6 +393,15 @@ def test_structured_replies_are_a_table_or_indented_json() -> None:
     assert '<pre class="kimi-code">' in tree
 
 
+def test_json_that_is_nested_without_end_is_text() -> None:
+    for deep in ("[" * 20_000, '{"a":' * 5_000 + "1" + "}" * 5_000):
+        assert faults(bundle(view(said(deep), structured=True))) == []
+    given: dict[str, Any] = {}
+    for _ in range(5_000):
+        given = {"a": given}
+    assert "nested too deeply" in html(call(given=given), result(said("x")))
+
+
 def test_a_server_s_words_in_an_error_obey_nothing() -> None:
     for title, text in HOSTILE.items():
         (line,) = ServerError(text, hint=text)._render_traceback_()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from html import escape
+from typing import Any
 
 from ..tools import BROKEN_OFF, DECLINED
 from ..wire import Block, ImageBlock, TextBlock
@@ -25,7 +26,7 @@ def call_html(call: Call, *, runs: bool = False) -> str:
     faulty = " (the arguments are not valid JSON)" if call.raw_input is not None else ""
     arguments = call.raw_input
     if arguments is None:
-        arguments = json.dumps(call.input, ensure_ascii=False, indent=2) if call.input else ""
+        arguments = _written(call.input, indent=2) if call.input else ""
     body = f'<pre style="{style.PRE}">{escape(clean(arguments))}</pre>' if arguments else ""
     results = call.result or ()
     body += "".join(_result_html(block, is_error=call.is_error) for block in results)
@@ -62,8 +63,16 @@ def _trouble(result: tuple[Block, ...]) -> str:
 
 def _signature(call: Call) -> str:
     """`name(a=1, b="x")`, shortened."""
-    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.input.items())
+    given = ", ".join(f"{name}={_written(value)}" for name, value in call.input.items())
     return f"{call.name}({given if len(given) <= GIVEN else f'{given[:GIVEN]} …'})"
+
+
+def _written(value: Any, indent: int | None = None) -> str:
+    """As JSON, where it can be."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
 
 
 def _result_html(block: Block, *, is_error: bool) -> str:

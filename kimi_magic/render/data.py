@@ -7,7 +7,8 @@ without its value is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .markdown import render_markdown
@@ -15,6 +16,8 @@ from .sanitise import clean
 from .tables import bare_table
 
 _CLOSING = {"{": "}", "[": "]"}
+MAX_DEPTH = 200
+"""Levels; what is nested more deeply is shown as text."""
 KEY = "value"
 """The one key of an object that only wraps what the schema asked for."""
 
@@ -43,35 +46,52 @@ def data_markdown(text: str) -> str:
 
 
 def read(text: str) -> Any:
-    """The value of a JSON text, or of the beginning of one; None where there is none yet."""
-    for candidate in (text, *_completions(text)):
+    """The value of a JSON text, or of the beginning of one; None where there is none yet, or none that
+    can be shown as it is nested without end."""
+    whole = _scanned(text)
+    if whole.deepest > MAX_DEPTH:
+        return None
+    last = _scanned(text[: whole.safe])
+    rest = text[:-1] if whole.escaped else text
+    for candidate in (text, rest + '"' * whole.in_string + whole.closing, text[: whole.safe] + last.closing):
         try:
             return json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
     return None
 
 
-def _completions(text: str) -> Sequence[str]:
-    """The text with all that is open closed: as it stands, and cut back to the last whole member."""
-    open_ones: list[str] = []
-    in_string = escaped = False
-    safe, closing = 0, ""  # the last place where all could be closed, and with what
+@dataclass(slots=True)
+class _Scanned:
+    """Where a beginning of JSON stands. safe: the last place where all that is open could be closed."""
+
+    open: list[str] = field(default_factory=list)
+    in_string: bool = False
+    escaped: bool = False
+    safe: int = 0
+    deepest: int = 0
+
+    @property
+    def closing(self) -> str:
+        return "".join(reversed(self.open))
+
+
+def _scanned(text: str) -> _Scanned:
+    at = _Scanned()
     for place, character in enumerate(text):
-        if in_string:
-            in_string = escaped or character != '"'
-            escaped = character == "\\" and not escaped
+        if at.in_string:
+            at.in_string = at.escaped or character != '"'
+            at.escaped = character == "\\" and not at.escaped
         elif character == '"':
-            in_string = True
+            at.in_string = True
         elif character in "{[":
-            open_ones.append(_CLOSING[character])
-            safe, closing = place + 1, "".join(reversed(open_ones))
-        elif character in "}]" and open_ones:
-            open_ones.pop()
+            at.open.append(_CLOSING[character])
+            at.safe, at.deepest = place + 1, max(at.deepest, len(at.open))
+        elif character in "}]" and at.open:
+            at.open.pop()
         elif character == ",":
-            safe, closing = place, "".join(reversed(open_ones))
-    rest = text[:-1] if escaped else text
-    return (rest + '"' * in_string + "".join(reversed(open_ones)), text[:safe] + closing)
+            at.safe = place
+    return at
 
 
 def records(value: Any) -> list[dict[str, str]] | None:
