@@ -331,6 +331,13 @@ def test_escape_sequences_of_the_model_do_not_reach_a_terminal() -> None:
     assert "\x07" not in out
 
 
+def test_a_terminal_counts_what_a_search_found() -> None:
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "drift"}}
+    result = {"url": "https://a.org", "title": "Found it", "type": "web_search_result"}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [result]}
+    assert "'drift': 1 result]" in printed(io.StringIO(), [progress(*blocks(call, found), words("Yes."))])
+
+
 # --- the loop -----------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
+from ..counts import counted
 from ..render import DIM, Terminal
 from ..render.calls import call_state
 from ..render.pieces import Call, Data, Piece, Search, Text, Thinking, pieces
@@ -99,7 +100,7 @@ def _text_of(piece: Piece) -> str:
         case Call():
             return f"[tool: {piece.name}" + ("" if piece.result is None else _result_of(piece))
         case Search(query, results, error, ended):
-            found = f": {error}]" if error else f": {len(results)} results]" if ended else ""
+            found = f": {error}]" if error else f": {counted(len(results), 'result')}]" if ended else ""
             return f"[search {query!r}{found}" if query else ""
 
 
