@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -21,6 +22,8 @@ KEPT = ("KIMI_TEST_", "KIMI_CHROMIUM", "KIMI_SOAK")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests may start processes, so this is done to the environment itself, once."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells start what is in the background so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in list(os.environ):
         if name.startswith(OURS) and not name.startswith(KEPT):
             del os.environ[name]
