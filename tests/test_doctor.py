@@ -122,6 +122,9 @@ def test_online_asks_every_server_whether_it_takes_the_key(tmp_path: Path) -> No
         refused = found(tmp_path, "network", True, KIMI_BASE_URL=both, KIMI_API_KEY="sk-wrong")
         assert [f.mark for f in refused] == ["wrong", "ok"]
         assert "refuses the key (401)" in refused[0].says
+    with Loopback([Answer(http("{}", "401 Unauthorized"))]) as server:
+        finding = only(found(tmp_path, "network", True, KIMI_BASE_URL=server.url))
+        assert f"{server.url} wants a key (401)" in finding.says
 
 
 @pytest.mark.parametrize(

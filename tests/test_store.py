@@ -292,6 +292,40 @@ def test_a_store_that_opens_late_brings_what_it_had_and_loses_none_of_it(path: P
     assert Store(path).load("a.ipynb").conversations["main"].turns.keys() == {"a", "b", "turn1", "turn2"}
 
 
+def test_what_waits_is_written_when_the_session_ends(path: Path) -> None:
+    below_a_file(path)
+    chat = session(Scripted([reply("Hi")]).client(), notebook="a.ipynb", store=Store(path))
+    run(chat, "one")
+    path.parent.unlink()
+    chat.close()
+    found = Store(path).load("a.ipynb")
+    assert [t.prompt for t in found.conversations["main"].path()] == ["one"]
+    assert len(found.records) == 1
+
+
+AT_EXIT = """
+import os, pathlib
+from kimi_magic.api import Kimi
+from kimi_magic.config import KimiMagic
+home = pathlib.Path(os.environ["KIMI_MAGIC_HOME"])
+home.write_text("no folder")
+kimi = Kimi(KimiMagic(), notebook="a.ipynb")
+kimi.ask("one", effort="low")
+kimi.map("Say {{ x }}", ["a"], effort="low", name="words", progress=False)
+home.unlink()
+"""
+
+
+def test_what_waits_is_written_when_the_process_ends(tmp_path: Path) -> None:
+    environ = {**os.environ, "KIMI_MAGIC_HOME": str(tmp_path / "home"), "KIMI_MAGIC_SIMULATOR": "always"}
+    subprocess.run([sys.executable, "-c", AT_EXIT], env=environ, check=True, timeout=60)
+    (file,) = (tmp_path / "home").glob("*.db")
+    found = Store(file).load("a.ipynb")
+    assert [t.prompt for t in found.conversations["main"].path()] == ["one"]
+    assert len(found.records) == 2
+    assert len(Store(file).batch("http://simulator.invalid words")) == 1
+
+
 @contextmanager
 def files_no_larger_than(size: int) -> Iterator[None]:
     """As a full disk: whatever would make a file larger fails."""

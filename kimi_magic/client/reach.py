@@ -38,7 +38,8 @@ def reach(url: str, key: Key | None = None, *, transport: Any = None, seconds: f
         ) from None
     if status in (401, 403):
         hint = "Check the key, and that it is one of this server." if key else SET_A_KEY
-        raise AuthenticationError(f"{url} refuses the key ({status}).", hint=hint, status=status)
+        refused = "refuses the key" if key else "wants a key"
+        raise AuthenticationError(f"{url} {refused} ({status}).", hint=hint, status=status)
     if status in (404, 405) or status >= 500:
         raise GatewayError(
             f"{url} answers {status}, as no server of this API does.", hint="Check KIMI_BASE_URL."

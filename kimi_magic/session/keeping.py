@@ -1,12 +1,15 @@
 """What a session puts into the store, and what happens when it cannot.
 
 A turn that could not be kept stays in memory and is written with the next one that can be, and so does the
-reply of a batch; the user hears of it once, in a line, and the notebook goes on.
+reply of a batch; the user hears of it once, in a line, and the notebook goes on. The end of the process is
+the last time to try.
 """
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from ..conversation import Conversation, Turn
@@ -67,6 +70,7 @@ class Keeping:
                 news, self._loaded = self.store.load(self._notebook), True
             foreign = self._write(self.store)
         except StoreError as error:
+            self._await()
             return replace(news, problems=(*news.problems, *self._once(str(error))))
         problems = self._once(WRITTEN) if self._said - {ANOTHER_KERNEL, WRITTEN} else ()
         self._said &= {ANOTHER_KERNEL}
@@ -108,10 +112,25 @@ class Keeping:
             self.store.keep_batch(batch, waiting, self._notebook, self._records)
         except StoreError as error:
             self._replies[batch] = waiting
+            self._await()
             return self._once(str(error))
         self._records = []
         self._replies.pop(batch, None)
         return ()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything is not in the store yet."""
+        return self.store is not None and bool(self._waiting or self._records or self._replies)
+
+    def _await(self) -> None:
+        atexit.unregister(self._at_exit)
+        atexit.register(self._at_exit)
+
+    def _at_exit(self) -> None:
+        with suppress(StoreError):  # it has been told
+            if self.store is not None:
+                self._write(self.store)
 
     def close(self) -> None:
         if self.store is not None:
@@ -128,6 +147,10 @@ class Keeping:
         if self._records:
             store.keep_records(self._notebook, self._records)
             self._records = []
+        for batch, replies in list(self._replies.items()):
+            store.keep_batch(batch, replies, self._notebook, ())
+            del self._replies[batch]
+        atexit.unregister(self._at_exit)
         stored = store.load(self._notebook).conversations if changed else {}
         return {name: stored[name] for name in changed}
 

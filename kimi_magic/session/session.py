@@ -93,7 +93,11 @@ class Session:
         self.purse.connect(is_free=is_free)
 
     def close(self) -> None:
-        """Let go of the store; it opens again when something is to be kept."""
+        """Write what still waits for the store, and let go of it; it opens again when something is to be
+        kept."""
+        if self._keeping.is_waiting:
+            with self._lock:
+                self._keep(None)
         self._keeping.close()
 
     def now(self) -> datetime:
