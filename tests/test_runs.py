@@ -188,7 +188,7 @@ def test_a_run_is_checked_again_where_it_stands_behind_another() -> None:
 
 def test_a_call_at_the_end_of_a_run_needs_its_result_behind_it() -> None:
     call = assistant([ToolUseBlock({"type": "tool_use", "id": "t1", "name": "f", "input": {}})])
-    result = Said({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]})
+    result = Said({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "4"}]})
     before = [*told(101), call]
     sent(*before, result)
     sent(*before, result)

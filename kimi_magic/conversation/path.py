@@ -121,7 +121,7 @@ class Conversation:
         """`with_turn` for a turn that ran while the path may have changed: where the path has left the turn
         that it was asked after (`undo`, `fresh`, `use`, `joined`), it stands beside the path."""
         joined, before = self.with_turn(turn), turn.parent or turn.compacts
-        if before in (None, self.head) or any(known.id == before for known in self.path()):
+        if before in (None, self.head) or any(known.id == before for known in self._way()):
             return joined
         return replace(joined, head=self.head)
 
