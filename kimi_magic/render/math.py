@@ -39,6 +39,8 @@ _BEGIN = re.compile(
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _WORD = re.compile(r"[A-Za-z]{3}")
 _TEX = re.compile(r"[\\^_={}]")
+_REFERENCE = re.compile(r"\s*\d+(\s*[,;–-]\s*\d+)*\s*")
+_LONGEST_REFERENCE = 40
 _PUNCTUATION = " \t.,;:，。；："
 _ENDS = ")}）」』》】”’，。、；：？！"
 _QUOTES = "\"'“‘「『《（【"
@@ -166,12 +168,17 @@ _NONE = (-1, -1, -1)
 
 
 def _bracketed(src: str, pos: int, limit: int) -> tuple[int, int, int]:
-    r"""Start and stop of the content of `\(…\)` or `\[…\]`, and the position behind it."""
+    r"""Start and stop of the content of `\(…\)` or `\[…\]`, and the position behind it. `\[1, 2\]` in a
+    sentence is no formula but a reference whose brackets are escaped."""
     closer = {r"\(": r"\)", r"\[": r"\]"}.get(src[pos : pos + 2])
     if closer is None or _last(src, closer) <= pos:
         return _NONE
     stop = src.find(closer, pos + 2, limit)
-    return (pos + 2, stop, stop + 2) if stop >= 0 else _NONE
+    if stop < 0 or (
+        closer == r"\]" and stop - pos < _LONGEST_REFERENCE and _REFERENCE.fullmatch(src, pos + 2, stop)
+    ):
+        return _NONE
+    return pos + 2, stop, stop + 2
 
 
 @lru_cache(maxsize=4)
