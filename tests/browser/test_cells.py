@@ -26,6 +26,7 @@ def only_output(front: FrontEnd, cell: int) -> dict[str, Any]:
 def words(front: FrontEnd, cell: int) -> list[str]:
     """What can be read in an output, once all of its formulas are set."""
     formulas = front.output(cell).locator(".mathjax_process")
+    formulas.first.wait_for()
     expect(formulas.locator("mjx-container")).to_have_count(formulas.count())
     return front.output(cell).inner_text().split()
 
