@@ -72,9 +72,9 @@ def test_store_and_table_select_the_same(store: Store, chosen: dict[str, Any], f
 def test_a_notebook_is_found_by_its_path_from_here(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     here = store.path.parent
     monkeypatch.chdir(here)
-    row = Record(NOON, notebook=str(here / "work" / "c.ipynb"))
+    row = Record(NOON, notebook=str(here / "notes" / "c.ipynb"))
     store.keep_records(row.notebook or "", [row])
-    for name in ("work/c.ipynb", "./work/../work/c.ipynb", str(here / "work" / "c.ipynb")):
+    for name in ("notes/c.ipynb", "./notes/../notes/c.ipynb", str(here / "notes" / "c.ipynb")):
         assert store.records(Selection(notebook=name)) == (row,)
         assert UsageTable([*ROWS, row]).where(notebook=name).records == (row,)
 
