@@ -107,15 +107,12 @@ class Keeping:
         if self.store is None:
             return ()
         self._records += records
-        waiting = {**self._replies.get(batch, {}), **replies}
+        self._replies[batch] = {**self._replies.get(batch, {}), **replies}
         try:
-            self.store.keep_batch(batch, waiting, self._notebook, self._records)
+            self._write_replies(self.store)
         except StoreError as error:
-            self._replies[batch] = waiting
             self._await()
             return self._once(str(error))
-        self._records = []
-        self._replies.pop(batch, None)
         return ()
 
     @property
@@ -147,12 +144,17 @@ class Keeping:
         if self._records:
             store.keep_records(self._notebook, self._records)
             self._records = []
-        for batch, replies in list(self._replies.items()):
-            store.keep_batch(batch, replies, self._notebook, ())
-            del self._replies[batch]
+        self._write_replies(store)
         atexit.unregister(self._at_exit)
         stored = store.load(self._notebook).conversations if changed else {}
         return {name: stored[name] for name in changed}
+
+    def _write_replies(self, store: Store) -> None:
+        """Write the replies of batches, and with them the records that wait."""
+        for batch, replies in list(self._replies.items()):
+            store.keep_batch(batch, replies, self._notebook, self._records)
+            del self._replies[batch]
+            self._records = []
 
     def _once(self, warning: str) -> tuple[str, ...]:
         new = () if warning in self._said else (warning,)
